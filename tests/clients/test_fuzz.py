@@ -47,5 +47,5 @@ def test_no_request_makes_the_server_fail(tmp_path: Path) -> None:
     seen = [line.split()[:3] for line in server.lines if line.startswith(("GET ", "POST "))]
     assert done.returncode == 0, done.stdout[-5000:]
     assert not [line for line in seen if line[2].startswith("5")]
-    for path in ("/v1/chat/completions", "/v1/responses", "/v1/route"):
+    for path in ("/v1/chat/completions", "/v1/responses"):
         assert ["POST", path, "200"] in seen

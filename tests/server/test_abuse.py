@@ -75,7 +75,7 @@ def body(**more: Any) -> bytes:
     return json.dumps({"model": "two", "messages": ASK, **more}).encode()
 
 
-@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/route"])
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses"])
 @pytest.mark.parametrize(
     ("content", "status"),
     [
@@ -205,7 +205,7 @@ def test_headers_have_64_kib(target: Target, size: int, status: int) -> None:
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer x", "Basic eDp4", "Basic !", "Bearer \xff"])
-@pytest.mark.parametrize("path", ["/chat/completions", "/responses", "/route"])
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses"])
 def test_no_key_and_wrong_keys(target: Target, path: str, authorization: str) -> None:
     headers = [(b"Authorization", authorization.encode("latin-1"))] if authorization else []
     reply = httpx.post(f"{target.server.url}{path}", content=body(), headers=headers, timeout=60)

@@ -253,21 +253,3 @@ def test_a_budget_holds_for_each_request(serve: Serve, provider: Provider) -> No
             client.chat.completions.create(model="two", messages=[{"role": "user", "content": question}])
         assert caught.value.code == "insufficient_quota"
     assert [body["model"] for body in provider.bodies] == ["ann", "ann"]
-
-
-def test_a_route_asks_no_worker(serve: Serve, provider: Provider) -> None:
-    server = serve()
-    provider.plans = [lists([0, 1], [[], [0]])]
-
-    found, fixed = (
-        httpx.post(f"{server.url}/route", json={"model": model, "messages": ASK}, timeout=60).json()
-        for model in ("wfdsl", "two")
-    )
-
-    assert [(step["worker"], step["subtask"], step["access"]) for step in found["steps"]] == [
-        ("ann", "task 0", []),
-        ("bob", "task 1", [0]),
-    ]
-    assert found["usage"]["prompt_tokens"] == 10
-    assert [step["worker"] for step in fixed["steps"]] == ["ann", "bob"]
-    assert [body["model"] for body in provider.bodies] == [CONDUCTOR]

@@ -111,10 +111,8 @@ class Conductor:
         """
         self._model.worker(0)
 
-    async def solve(self, question: Question, pool: Pool, *, only_plan: bool = False, **options: Any) -> Solution:
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Answer a question with the workers of a pool. Options as for `wfdsl.run`; `names` are the Conductor's.
-
-        With `only_plan` no worker is asked: the answer is the workflow that the Conductor would run, as a completion.
 
         A run id that the journal knows is resumed: what has been answered is not asked again.
 
@@ -130,7 +128,7 @@ class Conductor:
         config, others = split_options(options)
         if self.config.limits.usd is not None:
             others["budget"] = _within(self.config, others.get("budget"))
-        rooted = self._rooted(question, pool, config.max_depth, config.step_timeout_s, only_plan=only_plan)
+        rooted = self._rooted(question, pool, config.max_depth, config.step_timeout_s)
         # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
         config = configured(config, {"max_depth": config.max_depth + 1, "step_timeout_s": None})
         try:
@@ -201,15 +199,13 @@ class Conductor:
                 "set them where the run begins"
             )
 
-    def _rooted(
-        self, question: Question, pool: Pool, depth: int, step_timeout_s: float | None, *, only_plan: bool
-    ) -> _RootPool:
+    def _rooted(self, question: Question, pool: Pool, depth: int, step_timeout_s: float | None) -> _RootPool:
         text = question_text(question)
         offered = offered_workers(self.config, pool, text)
         if self.settings.default is not None:
             require_runnable(self.settings.default, offered, depth)
         numbers = shuffled_numbers(self.config, offered, text)
-        root = _RootConductor(self._model, self.settings, question, numbers, step_timeout_s, only_plan=only_plan)
+        root = _RootConductor(self._model, self.settings, question, numbers, step_timeout_s)
         return _RootPool(offered, self._model, root)
 
 
@@ -258,8 +254,6 @@ class _RootConductor:
         question: Question,
         numbers: Mapping[int, int] | None,
         step_timeout_s: float | None,
-        *,
-        only_plan: bool,
     ) -> None:
         """`model` is a pool of one: the Conductor's own model. The time limit is for the workers' steps."""
         self._model = model
@@ -267,7 +261,6 @@ class _RootConductor:
         self._question = question
         self._numbers = numbers
         self._step_timeout_s = step_timeout_s
-        self._only_plan = only_plan
         self.unplaced: list[RoundLog] = []
 
     async def __call__(self, call: Call) -> Reply:
@@ -283,7 +276,7 @@ class _RootConductor:
         listing = WorkerListing.of(handle.pool, self._numbers)
         rounds = Rounds(self._settings, self._model.worker(0), handle, listing, self._question)
         self.unplaced = rounds.unplaced
-        return await (rounds.first_workflow() if self._only_plan else rounds.finish())
+        return await rounds.finish()
 
 
 class _RootPool:

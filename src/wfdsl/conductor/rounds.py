@@ -84,20 +84,6 @@ class Rounds:
         assert last.answer is not None  # a run that is done has an answer
         return Reply(last.answer, last.steps[-1].finish or "stop")
 
-    async def first_workflow(self) -> Reply:
-        """What round 0 would run, as a completion in the pool's numbering; nothing is run.
-
-        Raises:
-            WorkerFailure: the Conductor's model gave no reply, or no workflow that can be run.
-        """
-        written: list[Completion] = []
-        checked = await self._write(0, written)
-        if checked.workflow is not None:
-            return Reply(print_completion(self._listing.to_pool(checked.workflow)))
-        if self._settings.default is None:
-            raise _no_workflow(tuple(written))
-        return Reply(print_completion(self._settings.default))
-
     async def _round(self, number: int) -> bool:
         """One round; whether a workflow ran, so that it may be revised."""
         written: list[Completion] = []

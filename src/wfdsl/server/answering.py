@@ -22,12 +22,12 @@ from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import request_of, run_of, runs_of_tool_calls
-from wfdsl.interpreter.record import Run, RunEnded, RunSuspended, workflow_to_list
+from wfdsl.interpreter.record import Run, RunEnded, RunSuspended
 from wfdsl.interpreter.running import new_run_id
 from wfdsl.interpreter.tools import pending_calls
-from wfdsl.server.answers import Answer, answer_of, usage_of
+from wfdsl.server.answers import Answer, answer_of
 from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run, wrong_value
-from wfdsl.server.chat_request import ChatRequest, read_chat_request
+from wfdsl.server.chat_request import ChatRequest
 from wfdsl.server.event_stream import merged
 from wfdsl.server.keys import Allowance, require_model
 from wfdsl.server.live_runs import LINGER_S, LiveRun, LiveRuns, Progress, Said
@@ -97,22 +97,6 @@ class Answering:
         if allowance.without:
             origin["without"] = ",".join(allowance.without)
         return Asked(self, chat, run_id, origin, headers=headers, allowance=allowance, continued=continued)
-
-    async def route(self, body: bytes, allowance: Allowance) -> dict[str, Any]:
-        """What would be done for a chat completion: the steps, and what it cost to plan them. No worker is asked.
-
-        Raises:
-            ApiError: it cannot be answered.
-        """
-        asked = read_chat_request(body)
-        model = self.model(asked.model)
-        require_model(model.id, allowance.models)
-        workflow, run = await _or_api_error(model.route(asked, allowance))
-        steps = workflow_to_list(workflow)
-        for step in steps:
-            step["worker"] = model.pool.entry(step["worker"]).name
-        usage = {} if run is None else {"usage": usage_of(Answer(run, "", "stop")), "cost_usd": run.paid_usd}
-        return {"object": "wfdsl.route", "model": model.id, "steps": steps, **usage}
 
     async def _run_id(self, headers: Mapping[str, str], owner: str, digest: str) -> str:
         key = headers.get("idempotency-key")

@@ -49,7 +49,6 @@ def build_app(
         Route("/v1/models/{id:path}", server.show_model),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
         Route("/v1/responses", server.responses, methods=["POST"]),
-        Route("/v1/route", server.route, methods=["POST"]),
         Route("/openapi.json", server.show_openapi),
         *more,
     ]
@@ -107,17 +106,6 @@ class _Server(Endpoints):
         caller, name = self.caller(request), request.path_params["id"]
         require_model(self._cards.model(name).id, caller.models)
         return JSONResponse(self._cards.card(name))
-
-    async def route(self, request: Request) -> Response:
-        """The workflow that would answer a chat completion request."""
-        allowance, body = await self._admit(request)
-        self.take_place()
-        try:
-            return JSONResponse(await while_connected(request.receive, self._answering.route(body, allowance)))
-        except ClientLeft:
-            return Response(status_code=CLIENT_LEFT)
-        finally:
-            self.leave_place()
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""

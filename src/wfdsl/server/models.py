@@ -15,7 +15,6 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from wfdsl.api import analyze
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS, Effort
@@ -114,24 +113,6 @@ class ServedModel:
             raise not_supported("messages", f"images are not supported: {why}")
         if request.tools is not None and all(entry.provider in _WITHOUT_TOOLS for entry in entries):
             raise not_supported("tools", "tools are not supported: no worker of the pool takes any")
-
-    async def route(self, request: ChatRequest, allowance: Allowance) -> tuple[Workflow, Run | None]:
-        """The workflow that would answer a request, in the pool's numbering; and the run in which a Conductor wrote it.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as a policy does.
-            ApiError: the model needs a worker that is not allowed.
-        """
-        pool = self.pool_for(allowance)
-        policy = self._policy_of(request, allowance)
-        if not isinstance(policy, Conductor):
-            assert isinstance(policy, WorkflowPolicy)  # there is nothing else
-            return policy.workflow, None
-        options = run_options(self.experiment.run) | allowance.within(self.experiment.budget)
-        run = (await policy.solve(request.question, pool, only_plan=True, **options)).run
-        workflow = analyze(run.answer or "", pool=pool, max_steps=None).workflow
-        assert workflow is not None  # the Conductor has checked it
-        return workflow, run
 
     async def answer(
         self,

@@ -81,17 +81,7 @@ class ResponseObject(BaseModel):
     wfdsl: dict[str, Any]
 
 
-class Route(BaseModel):
-    """The workflow that would answer."""
-
-    object: Literal["wfdsl.route"]
-    model: str
-    steps: list[dict[str, Any]]
-    usage: dict[str, Any] = {}
-    cost_usd: float | None = None
-
-
-_ANSWERS: Final = (Status, Error, Model, Models, ChatCompletion, ResponseObject, Route)
+_ANSWERS: Final = (Status, Error, Model, Models, ChatCompletion, ResponseObject)
 _BODIES: Final = (ChatBody, ResponsesBody)
 _ASKING_ERRORS: Final = (400, 401, 403, 404, 408, 409, 413, 422, 429, 431, 500, 502, 503)
 
@@ -128,7 +118,6 @@ def _paths() -> dict[str, Any]:
         "/v1/models/{id}": {"get": _operation("One model.", Model, 401, 403, 404, 503) | {"parameters": [named]}},
         "/v1/chat/completions": {"post": _asking("A chat completion.", ChatBody, ChatCompletion)},
         "/v1/responses": {"post": _asking("A response.", ResponsesBody, ResponseObject)},
-        "/v1/route": {"post": _asking("The workflow that would answer.", ChatBody, Route)},
     }
 
 
