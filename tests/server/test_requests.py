@@ -1,4 +1,4 @@
-"""What a chat completion request can ask for: several answers, images, forms of the answer, and how much effort.
+"""What a chat completion request can ask for: images, forms of the answer, and how much effort.
 
 The application runs in the test's own process, on workers behind real sockets.
 """
@@ -21,7 +21,6 @@ from wfdsl.server.models import ModelCards, served_models
 
 from .conftest import POOL, WORKFLOW
 from .provider import CONDUCTOR, Provider
-from .test_streams import events
 
 ASK: Any = [{"role": "user", "content": "Why?"}]
 PARTS = [
@@ -65,34 +64,6 @@ def server(provider: Provider, tmp_path: Path) -> Iterator[Any]:
     yield start
     for each in made:
         each.journal.close()
-
-
-async def test_several_answers_are_runs_of_their_own(server: Any, provider: Provider) -> None:
-    found = (await server().post(n=3, seed=5)).json()
-
-    assert [choice["index"] for choice in found["choices"]] == [0, 1, 2]
-    assert {choice["message"]["content"] for choice in found["choices"]} == {"bob did: Solve it."}
-    assert found["usage"]["prompt_tokens"] == 60
-    assert len({run["run"] for run in found["wfdsl"]["runs"]}) == 3
-    assert len({body["seed"] for body in provider.asked("bob")}) == 3
-
-
-async def test_several_answers_are_streamed_side_by_side(server: Any) -> None:
-    chunks = events((await server().post(n=2, stream=True, stream_options={"include_usage": True})).content)
-
-    said = ["", ""]
-    for chunk in chunks:
-        for choice in chunk["choices"]:
-            said[choice["index"]] += choice["delta"].get("content") or ""
-    assert said == ["bob did: Solve it."] * 2
-    assert sum(bool(choice["finish_reason"]) for chunk in chunks for choice in chunk["choices"]) == 2
-    assert chunks[-1]["usage"]["prompt_tokens"] == 40
-
-
-async def test_one_answer_that_fails_fails_them_all(server: Any, provider: Provider) -> None:
-    provider.status["bob"] = 400
-
-    assert (await server().post(n=2)).status_code == 502
 
 
 async def test_images_go_to_workers_that_see_them(server: Any, provider: Provider) -> None:

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
@@ -28,7 +28,6 @@ from wfdsl.interpreter.tools import pending_calls
 from wfdsl.server.answers import Answer, answer_of
 from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run, wrong_value
 from wfdsl.server.chat_request import ChatRequest
-from wfdsl.server.event_stream import merged
 from wfdsl.server.keys import Allowance, require_model
 from wfdsl.server.live_runs import LINGER_S, LiveRun, LiveRuns, Progress, Said
 from wfdsl.server.models import ServedModel
@@ -143,19 +142,17 @@ class Answering:
         if len(self._keyed) > _REMEMBERED:
             del self._keyed[next(iter(self._keyed))]
 
-    async def work(self, asked: Asked, index: int, listener: Listener) -> Run:
-        """The run of one answer to a request: done, or suspended.
+    async def work(self, asked: Asked, listener: Listener) -> Run:
+        """The run that answers a request: done, or suspended.
 
         Raises:
             RunFailed, BudgetExhausted, UsageError: as a policy does.
         """
-        chat, run_id, continued = asked.chat, asked.run_ids[index], asked.continued
+        chat, run_id, continued = asked.chat, asked.run_id, asked.continued
         model, journal, allowance = self.model(chat.model), self._journal, asked.allowance
         hear = self._hearing(asked, listener)
         try:
             if continued is None:
-                if chat.seed is not None:  # several answers have seeds of their own
-                    chat = replace(chat, seed=chat.seed + index)
                 return await model.answer(chat, run_id, journal, hear, origin=asked.origin, allowance=allowance)
             assert journal is not None  # the run was found there
             await journal.add_results(chat.results)
@@ -190,7 +187,7 @@ class Answering:
 
 
 class Asked:
-    """One request and the runs that answer it, one for each answer that it wants."""
+    """One request and the run that answers it."""
 
     def __init__(
         self,
@@ -205,9 +202,6 @@ class Asked:
     ) -> None:
         self.chat = chat
         self.run_id = run_id
-        """The first run."""
-        count = 1 if continued is not None else chat.count
-        self.run_ids = [run_id, *(f"{run_id}-{index}" for index in range(1, count))]
         self.origin = origin
         self.allowance = allowance
         self.continued = continued
@@ -224,43 +218,39 @@ class Asked:
         """The headers that name the run, and say that the Conductor was skipped."""
         return {"x-wfdsl-run": self.run_id, **({"x-wfdsl-skipped": "conductor"} if self.skipped else {})}
 
-    def pieces(self) -> AsyncGenerator[Said | Answer, None]:
-        """What happens and what is written, as it happens, and at last each answer, whose text has been said by then.
+    async def pieces(self) -> AsyncGenerator[Said | Answer, None]:
+        """What happens and what is written, as it happens, and at last the answer, whose text has been said by then.
 
         Raises:
             ApiError: there is no answer.
         """
-        return merged([self._pieces(index) for index in range(len(self.run_ids))])
-
-    async def _pieces(self, index: int) -> AsyncGenerator[Said | Answer, None]:
         before, asked = (None, None) if self.continued is None else (self.continued.before, self.continued.asked)
-        linger_s, run_id = self._linger_s, self.run_ids[index]
 
         def work(listener: Listener) -> Any:
-            return self._answering.work(self, index, listener)
+            return self._answering.work(self, listener)
 
-        async with self._answering.live.waiting(run_id, work, linger_s=linger_s, before=before) as live:
+        async with self._answering.live.waiting(self.run_id, work, linger_s=self._linger_s, before=before) as live:
             last_round = self._answering.model(self.chat.model).last_round(self.chat, asked, self.allowance)
             progress, written, said = Progress(last_round, live.before), "", ""
             async for event in live.follow():
                 for piece in progress.said(event):
                     if piece.reasoning:
-                        yield piece._replace(choice=index)
+                        yield piece
                         continue
                     written += piece.text
                     # An answer that may have to be written again is not said before its end.
                     ready = "" if self.chat.has_form else _before_stop(written, self.chat.stop)
                     if len(ready) > len(said):
-                        yield Said(ready[len(said) :], reasoning=False, choice=index)
+                        yield Said(ready[len(said) :], reasoning=False)
                         said = ready
-            answer = answer_of(self.chat, await self._result(live), live.before, index, skipped=self.skipped)
+            answer = answer_of(self.chat, await self._result(live), live.before, skipped=self.skipped)
         if problem := answer.form_problem(self.chat):
-            yield Said("the answer has another form than was asked for: asked again\n", reasoning=True, choice=index)
+            yield Said("the answer has another form than was asked for: asked again\n", reasoning=True)
             answer = await self._repaired(answer, problem)
         if not answer.text.startswith(said):
             raise ApiError(502, "the answer began again while it was sent; ask again", code="answer_restarted")
         if len(answer.text) > len(said):
-            yield Said(answer.text[len(said) :], reasoning=False, choice=index)
+            yield Said(answer.text[len(said) :], reasoning=False)
         yield answer
 
     async def _repaired(self, answer: Answer, problem: str) -> Answer:

@@ -4,7 +4,7 @@ did what.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,6 @@ class Answer:
     tool_calls: tuple[ToolCall, ...] = ()
     before: Run | None = None
     """The run as an earlier turn left it; what was paid for then has been reported then."""
-    choice: int = 0
-    """Which of several answers to one request it is."""
     skipped: str = ""
     """Why no Conductor was asked."""
     again: Run | None = None
@@ -68,35 +66,27 @@ def _less(whole: Usage, part: Usage) -> Usage:
     )
 
 
-def answer_of(
-    request: ChatRequest, run: Run, before: Run | None = None, choice: int = 0, *, skipped: str = ""
-) -> Answer:
+def answer_of(request: ChatRequest, run: Run, before: Run | None = None, *, skipped: str = "") -> Answer:
     """The answer of a run that is done, up to the first stop text; or the tool calls of one that is suspended."""
     if run.status == "suspended":
         answering = suspended_answer(run)
         text = "" if answering is None else answering.messages[-1]["content"]
-        return Answer(run, text, "tool_calls", pending_calls(run), before, choice, skipped)
+        return Answer(run, text, "tool_calls", pending_calls(run), before, skipped)
     assert run.answer is not None  # it is done
     text, finish = run.answer, _FINISHES.get(run.steps[-1].finish, "stop")
     ends = [at for stop in request.stop if (at := text.find(stop)) >= 0]
     if ends:
         text, finish = text[: min(ends)], "stop"
-    return Answer(run, text, finish, before=before, choice=choice, skipped=skipped)
+    return Answer(run, text, finish, before=before, skipped=skipped)
 
 
 _FINISHES: dict[Finish | None, str] = {"length": "length"}
 
 
-def usage_of(*answers: Answer) -> dict[str, Any]:
-    """The tokens of all calls that were made for these answers, the Conductors' included."""
-    found = sum((answer.usage for answer in answers), Usage())
+def usage_of(answer: Answer) -> dict[str, Any]:
+    """The tokens of all calls that were made for an answer, the Conductor's included."""
+    found = answer.usage
     return {**_tokens(found), "total_tokens": found.total_tokens, **_details(found)}
-
-
-def summaries_of(answers: Sequence[Answer]) -> dict[str, Any]:
-    """What was done: of one answer its summary, of several the summary of each."""
-    found = [summary_of(answer) for answer in answers]
-    return found[0] if len(found) == 1 else {"runs": found}
 
 
 def summary_of(answer: Answer) -> dict[str, Any]:
@@ -155,8 +145,7 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 
-def cost_headers(*answers: Answer) -> dict[str, str]:
-    """The headers that name the runs and their cost; `unknown` if a price is not known."""
-    paid = total_usd(answer.paid_usd for answer in answers)
-    cost = "unknown" if paid is None else f"{paid:.6f}"
-    return {"x-wfdsl-run": ",".join(answer.run.id for answer in answers), "x-wfdsl-cost": cost}
+def cost_headers(answer: Answer) -> dict[str, str]:
+    """The headers that name the run and its cost; `unknown` if a price is not known."""
+    cost = "unknown" if answer.paid_usd is None else f"{answer.paid_usd:.6f}"
+    return {"x-wfdsl-run": answer.run.id, "x-wfdsl-cost": cost}

@@ -7,68 +7,65 @@ from typing import Any
 
 from wfdsl.protocols import ToolCall
 from wfdsl.server.answering import Asked
-from wfdsl.server.answers import Answer, cost_headers, summaries_of, usage_of
+from wfdsl.server.answers import Answer, cost_headers, summary_of, usage_of
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.event_stream import DONE, as_event
 from wfdsl.server.live_runs import Said
 
 
 class ChatReply:
-    """The answers to a request as a chat completion; each method gives the chunks that a stream sends."""
+    """The answer to a request as a chat completion; each method gives the chunks that a stream sends."""
 
     def __init__(self, asked: Asked, reasoning_field: str) -> None:
         self._asked = asked
         self._reasoning = reasoning_field
-        self._answers: list[Answer] = []
+        self._answer: Answer
         self._about = {"id": f"chatcmpl-{asked.run_id}", "created": asked.created, "model": asked.chat.model}
 
     def body(self) -> dict[str, Any]:
-        """The chat completion, once all answers are there."""
+        """The chat completion, once the answer is there."""
         return {
             **self._about,
             "object": "chat.completion",
-            "choices": [_choice(answer) for answer in self._answers],
-            "usage": usage_of(*self._answers),
-            "wfdsl": summaries_of(self._answers),
+            "choices": [_choice(self._answer)],
+            "usage": usage_of(self._answer),
+            "wfdsl": summary_of(self._answer),
         }
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that name the runs and their cost."""
-        return self._asked.headers | cost_headers(*self._answers)
+        """The headers that name the run and its cost."""
+        return self._asked.headers | cost_headers(self._answer)
 
     def begin(self) -> bytes:
-        """The first chunk of each answer."""
-        return b"".join(self._chunk({"role": "assistant", "content": ""}, at) for at in range(len(self._asked.run_ids)))
+        """The first chunk."""
+        return self._chunk({"role": "assistant", "content": ""})
 
     def said(self, said: Said) -> bytes:
-        """A piece of an answer, or of what happens."""
+        """A piece of the answer, or of what happens."""
         delta = {"content": "", self._reasoning: said.text} if said.reasoning else {"content": said.text}
-        return self._chunk(delta, said.choice)
+        return self._chunk(delta)
 
     def keep_alive(self) -> bytes:
         """A chunk that adds nothing: some clients leave when events, not bytes, are missing for minutes."""
         return self._chunk({"content": ""})
 
     async def end(self, answer: Answer) -> bytes:
-        """The end of an answer: its tool calls, how it ended, and after the last one what was done."""
-        self._answers.append(answer)
-        calls = b"".join(self._chunk(delta, answer.choice) for delta in _calls(answer))
-        choice = {"index": answer.choice, "delta": {"content": None if answer.tool_calls else ""}}
-        ended = [{**choice, "finish_reason": answer.finish, "logprobs": None}]
-        if len(self._answers) < len(self._asked.run_ids):
-            return calls + self._event(ended)
-        self._answers.sort(key=lambda each: each.choice)
-        last = self._event(ended, wfdsl=summaries_of(self._answers))
-        usage = self._event([], usage=usage_of(*self._answers)) if self._asked.chat.include_usage else b""
+        """The end of the answer: its tool calls, how it ended, and what was done."""
+        self._answer = answer
+        calls = b"".join(self._chunk(delta) for delta in _calls(answer))
+        delta = {"content": None if answer.tool_calls else ""}
+        ended = [{"index": 0, "delta": delta, "finish_reason": answer.finish, "logprobs": None}]
+        last = self._event(ended, wfdsl=summary_of(answer))
+        usage = self._event([], usage=usage_of(answer)) if self._asked.chat.include_usage else b""
         return calls + last + usage + DONE
 
     def fail(self, error: ApiError) -> bytes:
         """The error as the last event."""
         return as_event(error.body())
 
-    def _chunk(self, delta: dict[str, Any], index: int = 0) -> bytes:
-        return self._event([{"index": index, "delta": delta, "finish_reason": None, "logprobs": None}])
+    def _chunk(self, delta: dict[str, Any]) -> bytes:
+        return self._event([{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}])
 
     def _event(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         usage = {"usage": None} if self._asked.chat.include_usage else {}
@@ -80,7 +77,7 @@ def _choice(answer: Answer) -> dict[str, Any]:
     if answer.tool_calls:
         message["content"] = answer.text or None
         message["tool_calls"] = [_tool_call(call) for call in answer.tool_calls]
-    return {"index": answer.choice, "message": message, "finish_reason": answer.finish, "logprobs": None}
+    return {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
 
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:

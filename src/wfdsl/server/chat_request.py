@@ -31,8 +31,6 @@ _MOST_PARTS: Final = 256
 _MOST_TOOLS: Final = 128
 _MOST_STOPS: Final = 4  # as in OpenAI's API, like the tools
 _INTEGERS: Final = 2**63
-_MOST_ANSWERS: Final = 16
-"""Each one is a run. Our choice."""
 _EFFORTS: Final[Mapping[str, Effort]] = {
     "none": "minimal",
     "minimal": "minimal",
@@ -225,7 +223,6 @@ class ChatBody(Sampling):
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES)]
     max_tokens: Limit | None = None
     max_completion_tokens: Limit | None = None
-    n: Annotated[int, Field(ge=1, le=_MOST_ANSWERS)] | None = None
     stream_options: StreamOptions | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     response_format: ResponseFormat | None = None
@@ -241,8 +238,6 @@ class ChatRequest:
     question: Question
     settings: Fields = field(default_factory=dict)
     """Settings of the call that gives the answer."""
-    count: int = 1
-    """How many answers are wanted; each has a run of its own."""
     effort: Effort | None = None
     """How much a Conductor may spend."""
     tools: Tools | None = None
@@ -288,7 +283,6 @@ def chat_request(fields: Fields) -> ChatRequest:
         model=body.model,
         question=_question(body.messages),
         settings=_settings(body, fields, stop),
-        count=body.n or 1,
         effort=None if body.reasoning_effort is None else _EFFORTS[body.reasoning_effort],
         tools=_tools(body, fields),
         results=_results(body.messages),
@@ -316,6 +310,7 @@ def refuse_unsupported(fields: Fields, plain: Mapping[str, tuple[object, ...]]) 
 
 
 _UNSUPPORTED_FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
+    "n": (1,),
     "functions": ([],),
     "function_call": ("none", "auto"),
     "logprobs": (False,),

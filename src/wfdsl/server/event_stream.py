@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from typing import Any, Final, TypeVar
 
@@ -64,28 +64,6 @@ class EventStream(Response):
             async for piece in pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def merged(sources: Sequence[AsyncGenerator[_T, None]]) -> AsyncGenerator[_T, None]:
-    """What several generators give, as it comes."""
-    nexts = {asyncio.ensure_future(anext(source)): source for source in sources}
-    try:
-        while nexts:
-            done, _ = await asyncio.wait(nexts, return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
-                source = nexts.pop(each)
-                try:
-                    piece = each.result()
-                except StopAsyncIteration:
-                    continue
-                nexts[asyncio.ensure_future(anext(source))] = source
-                yield piece
-    finally:
-        for each in nexts:
-            each.cancel()
-        await asyncio.gather(*nexts, return_exceptions=True)
-        for source in sources:
-            await source.aclose()
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, _T]) -> _T:

@@ -121,8 +121,6 @@ class Said(NamedTuple):
 
     text: str
     reasoning: bool
-    choice: int = 0
-    """Which of several answers to one request it belongs to."""
 
 
 class Progress:
