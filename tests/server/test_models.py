@@ -1,8 +1,7 @@
-"""The models of a server: the list that clients read, the names with a date, and several Conductors and pools."""
+"""The models of a server: the list that clients read, and several Conductors and pools."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ from wfdsl.experiment import read_experiment
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.limits import limits_of
 from wfdsl.interpreter.worker_profile import profile_of
-from wfdsl.server.api_errors import ApiError
 from wfdsl.server.app import build_app
 from wfdsl.server.keys import ApiKeys, make_key
 from wfdsl.server.models import ModelCards, ServedModel, served_models
 
-NOON = 1_790_000_000  # 2026-09-21, 14:13 UTC
 POOL = """
 [pool]
 name = "two"
@@ -49,8 +46,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pool.toml").write_text(POOL)
     (tmp_path / "one.wf").write_text('step solve by ann: "Solve it."\n')
-    for file in tmp_path.iterdir():
-        os.utime(file, (NOON, NOON))
     return tmp_path
 
 
@@ -60,7 +55,7 @@ def cards(*settings: str) -> ModelCards:
 
 @pytest.mark.usefixtures("folder")
 def test_a_model_says_its_context_and_its_prices() -> None:
-    conductor, workflow = cards().all()[:2]
+    conductor, workflow = cards().all()
 
     def about(card: dict[str, Any]) -> tuple[Any, ...]:
         return card["id"], card["context_window"], card["max_model_len"], card["pricing"]["workers"]
@@ -69,26 +64,6 @@ def test_a_model_says_its_context_and_its_prices() -> None:
     assert about(conductor) == ("wfdsl", 4096, 4096, {"boss": None, **ann, "bob": None})
     assert about(workflow) == ("one", 8192, 8192, ann)
     assert cards("serve.context_window=1000").card("one")["context_window"] == 1000
-
-
-@pytest.mark.usefixtures("folder")
-def test_each_model_has_a_name_with_the_date_of_its_last_change() -> None:
-    found = cards()
-
-    assert [card["id"] for card in found.all()] == ["wfdsl", "one", "wfdsl-2026-09-21", "one-2026-09-21"]
-    assert {card["created"] for card in found.all()} == {NOON}
-    assert found.model("one-2026-09-21") is found.model("one")
-
-
-def test_a_name_with_a_date_is_refused_once_the_model_has_changed(folder: Path) -> None:
-    day = 86_400
-    os.utime(folder / "one.wf", (NOON + day, NOON + day))
-
-    with pytest.raises(ApiError, match="has changed: ask for 'one-2026-09-22', or for 'one'") as caught:
-        cards().model("one-2026-09-21")
-
-    assert (caught.value.status, caught.value.code) == (404, "model_not_found")
-    assert cards().model("wfdsl-2026-09-21").id == "wfdsl"
 
 
 SMALL = """
@@ -166,8 +141,8 @@ def test_each_table_of_models_is_a_model_with_its_own_keys_over_the_file() -> No
     assert [model.experiment.budget for model in found.values()] == [half, quarter, half, half]
     efforts = [model.experiment.conductor.limits for model in found.values()]
     assert [limits.max_rounds for limits in efforts] == [None, None, 3, None]
-    cards = {card["id"]: card for card in ModelCards(found, ["server.toml"]).all()}
-    assert len(cards) == 8
+    cards = {card["id"]: card for card in ModelCards(found).all()}
+    assert len(cards) == 4
     assert (cards["cheap"]["description"], cards["cheap"]["context_window"]) == ("The cheap one", 1024)
     assert list(cards["cheap"]["pricing"]["workers"]) == ["cid"]
     assert cards["eager-2.1"]["context_window"] == 99
@@ -209,7 +184,6 @@ async def test_models_have_clients_and_limits_in_common(several: Path) -> None:
         ("[serve.models.x]\npool.use = 'absent'", 'serve.models.x: there is no pool "absent"'),
         ("[serve.models.x]\nrun.journal = false", "run.journal holds for the whole server"),
         ("[serve.models.x]\nconductor.model = 'absent'", "the model 'x': no Conductor 'absent'"),
-        ("[serve.models.x-2026-09-21]", "does not end with a date"),
         ("[serve]\nmodels = 1", "serve.models must be a table"),
         ("[serve.models.one]", "there is a model 'one' already"),
     ],
@@ -261,15 +235,14 @@ async def test_a_key_is_for_its_models_and_leaves_workers_of_any_pool_out() -> N
             return reply.status_code, said
 
         listed = [card["id"] for card in (await get("v1/models", keys[0])).json()["data"]]
-        assert listed[0] == "cheap"
-        assert len(listed) == 2  # with and without its date
+        assert listed == ["cheap"]
         assert (await get("v1/models/one", keys[0])).json()["error"]["code"] == "model_not_allowed"
         assert await ask("one", keys[0]) == (403, "model_not_allowed")
-        assert await ask(listed[1], keys[0]) == await ask("cheap", keys[0]) == (200, "cid's reply")
+        assert await ask("cheap", keys[0]) == (200, "cid's reply")
         assert await ask("cheap", keys[1]) == (403, "worker_not_allowed")
         assert await ask("cheap", keys[2]) == (200, "cid's reply")  # bob is a worker of another pool
         assert await ask("cheap", keys[3]) == (403, "worker_not_known")
         own, every = [(await get("metrics", key)).text for key in (keys[0], keys[4])]
-    assert 'wfdsl_runs_total{model="cheap",status="done"} 2.0' in own
-    assert 'wfdsl_calls_total{model="cheap",status="done",worker="cid"} 3.0' in every
+    assert 'wfdsl_runs_total{model="cheap",status="done"} 1.0' in own
+    assert 'wfdsl_calls_total{model="cheap",status="done",worker="cid"} 2.0' in every
     assert 'wfdsl_requests_total{path="/v1/models",status="200"} 1.0' in own

@@ -88,7 +88,7 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     if args.view:
         require_pages("--view")
     models = served_models(experiment, args.workflow)
-    cards = ModelCards(models, [args.config])
+    cards = ModelCards(models)
     viewer = _viewer(experiment) if args.view else None
     journal = Journal(default_path()) if experiment.run.journal else None
     if problem := allow_connections(settings.max_requests, settings.max_requests):

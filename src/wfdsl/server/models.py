@@ -1,13 +1,9 @@
 """What the server answers with: a Conductor on the pool, or a workflow file, each under the name of a model.
-
-`/v1/models` lists them with context, prices, and a name with a date beside the name that moves on. The date is that of
-the last change to the files that a model is made of. A client that asks for the name with a date is refused once the
-model has changed.
+`/v1/models` lists them with context and prices.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -41,8 +37,6 @@ from wfdsl.workers.pool import Pool
 
 CONDUCTOR_MODEL: Final = "wfdsl"
 """The model that is the Conductor, where the configuration has no table of models."""
-_DATED: Final = re.compile(r"(.+)-[0-9]{4}-[0-9]{2}-[0-9]{2}")
-"""The name of a model with the date of its last change."""
 _EFFORT: Final = "effort"
 _REPAIR: Final = (
     "Your last reply does not have the form that was asked for: {}. Give the same answer again in that form: only "
@@ -316,8 +310,8 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
 
 
 def _require_name(name: str, place: str) -> None:
-    if not name or not name.isprintable() or name != name.strip() or _DATED.fullmatch(name):
-        raise UsageError(f"{place}: the name of a model is a printable text that does not end with a date")
+    if not name or not name.isprintable() or name != name.strip():
+        raise UsageError(f"{place}: the name of a model is a printable text")
 
 
 def _model(name: str, experiment: Experiment, description: str | None, others: Collection[ServedModel]) -> ServedModel:
@@ -338,15 +332,11 @@ def _model(name: str, experiment: Experiment, description: str | None, others: C
 
 
 class ModelCards:
-    """The models of a server, by all their names."""
+    """The models of a server, by their names."""
 
-    def __init__(self, models: Mapping[str, ServedModel], files: Iterable[str | None] = ()) -> None:
-        """`files` are those that all models are made of, such as the configuration file."""
-        common = [Path(file) for file in files if file is not None]
-        now = int(time.time())
+    def __init__(self, models: Mapping[str, ServedModel]) -> None:
         self._models = dict(models)
-        self._created = {name: _changed([*common, *_files(model)], now) for name, model in models.items()}
-        self._dated = {f"{name}-{_day(self._created[name])}": model for name, model in models.items()}
+        self._created = int(time.time())
 
     @property
     def models(self) -> list[ServedModel]:
@@ -355,32 +345,26 @@ class ModelCards:
 
     @property
     def names(self) -> list[str]:
-        """All names, those without a date first."""
-        return [*self._models, *self._dated]
+        """All names."""
+        return list(self._models)
 
     def model(self, name: str) -> ServedModel:
-        """A model by one of its names.
+        """A model by its name.
 
         Raises:
             ApiError: there is none.
         """
-        found = self._models.get(name) or self._dated.get(name)
-        if found is not None:
-            return found
-        dated = _DATED.fullmatch(name)
-        if dated is not None and dated[1] in self._models:
-            now = next(each for each, model in self._dated.items() if model.id == dated[1])
-            what = f"the model {dated[1]!r} has changed: ask for {now!r}, or for {dated[1]!r}"
-        else:
+        if name not in self._models:
             what = f"there is no model {name!r:.80} (models: {', '.join(self._models)})"
-        raise ApiError(404, what, code="model_not_found", param="model")
+            raise ApiError(404, what, code="model_not_found", param="model")
+        return self._models[name]
 
     def all(self, allowed: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-        """The models that a key may name under both names; empty: all of them."""
-        return [self.card(name) for name in self.names if not allowed or self.model(name).id in allowed]
+        """The models that a key may name; empty: all of them."""
+        return [self.card(name) for name in self._models if not allowed or name in allowed]
 
     def card(self, name: str) -> dict[str, Any]:
-        """A model as `/v1/models` lists it, under the name that is asked for.
+        """A model as `/v1/models` lists it.
 
         Raises:
             ApiError: there is none.
@@ -391,7 +375,7 @@ class ModelCards:
         return {
             "id": name,
             "object": "model",
-            "created": self._created[model.id],
+            "created": self._created,
             "owned_by": "wfdsl",
             "description": model.description,
             **({} if context is None else {"context_window": context, "max_model_len": context}),
@@ -417,16 +401,3 @@ def _least_context(entries: Iterable[WorkerEntry]) -> int | None:
 def _prices(entry: WorkerEntry) -> dict[str, float] | None:
     """None: not known."""
     return None if entry.prices is None else {"input": entry.prices.input, "output": entry.prices.output}
-
-
-def _files(model: ServedModel) -> list[Path]:
-    return [Path(model.origin[what]) for what in ("file", "pool", "solve") if what in model.origin]
-
-
-def _changed(files: Iterable[Path], now: int) -> int:
-    """When the newest of these files changed, in seconds since 1970; names that are not files do not count."""
-    return max((int(file.stat().st_mtime) for file in files if file.is_file()), default=now)
-
-
-def _day(seconds: int) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
