@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import closing
 from http.client import HTTPConnection
 from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import Message
 
 from wfdsl.experiment import ServeSettings
-from wfdsl.server.api_errors import ApiError
 from wfdsl.server.app import build_app
-from wfdsl.server.endpoints import AccessLog, Endpoints
-from wfdsl.server.metrics import Metrics
+from wfdsl.server.endpoints import AccessLog
 from wfdsl.server.models import ModelCards
 from wfdsl.server.openapi import openapi_document
 
@@ -57,28 +53,6 @@ def test_every_reference_of_the_openapi_document_leads_somewhere() -> None:
 
     assert names(document) == document["components"]["schemas"].keys()
     assert "security" not in document
-
-
-async def test_bodies_that_are_held_at_a_time_fill_a_limited_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wfdsl.server.endpoints._MOST_BYTES", 10)
-    server = Endpoints(ServeSettings(max_body_bytes=30), None, Metrics(), lambda _: None)
-
-    def received(text: bytes, *, stated: bool = True) -> AbstractAsyncContextManager[bytes]:
-        async def receive() -> Message:
-            return {"type": "http.request", "body": text}
-
-        headers = [(b"content-length", b"%d" % len(text))] if stated else []
-        return server.received(Request({"type": "http", "headers": headers}, receive))
-
-    async with received(b"12345678"):
-        async with received(b"12") as other:
-            assert other == b"12"
-        for refused in (received(b"123"), received(b"1", stated=False)):
-            with pytest.raises(ApiError, match="fill the memory") as busy:
-                await refused.__aenter__()
-            assert (busy.value.status, busy.value.headers["retry-after"]) == (429, "1")
-    async with received(b"x" * 30) as alone:
-        assert len(alone) == 30
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,7 +21,7 @@ from wfdsl.server.answering import Answering, Asked, streamed, whole
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.chat_reply import ChatReply
 from wfdsl.server.chat_request import ChatRequest, read_chat_request
-from wfdsl.server.endpoints import CLIENT_LEFT, Endpoints, json_line
+from wfdsl.server.endpoints import CLIENT_LEFT, Endpoints, json_line, read_body
 from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
 from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage, require_model
 from wfdsl.server.metrics import Metrics
@@ -109,47 +109,53 @@ class _Server(Endpoints):
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
-        allowance, body = await self._admit(request)
-        asked = await self._asked(request, read_chat_request(body), body, allowance)
-        return await self._reply(request, ChatReply(asked, self.settings.reasoning), asked)
+
+        async def begun(body: bytes, allowance: Allowance) -> ChatReply:
+            asked = await self._asked(request, read_chat_request(body), body, allowance)
+            return ChatReply(asked, self.settings.reasoning)
+
+        return await self._answered(request, begun)
 
     async def responses(self, request: Request) -> Response:
         """A response of the Responses API."""
-        allowance, body = await self._admit(request)
-        kept = KeptResponses(self._journal, allowance.key)
-        wanted = read_responses_request(body, kept)
-        asked = await self._asked(request, wanted.chat, body, allowance)
-        return await self._reply(request, ResponseReply(asked, wanted, kept), asked)
+
+        async def begun(body: bytes, allowance: Allowance) -> ResponseReply:
+            kept = KeptResponses(self._journal, allowance.key)
+            wanted = read_responses_request(body, kept)
+            return ResponseReply(await self._asked(request, wanted.chat, body, allowance), wanted, kept)
+
+        return await self._answered(request, begun)
 
     async def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
         asked = await self._answering.asked(chat, body, request.headers, allowance)
         request.state.run_id = asked.run_id
-        self.take_place()
         return asked
 
-    async def _reply(self, request: Request, reply: ChatReply | ResponseReply, asked: Asked) -> Response:
-        if asked.chat.stream:
-            return EventStream(streamed(reply, asked), asked.headers, reply.keep_alive, self.leave_place)
-        try:
-            await while_connected(request.receive, whole(reply, asked))
-            return JSONResponse(reply.body(), headers=reply.headers)
-        except ApiError as error:
-            error.headers |= asked.headers
-            raise
-        except ClientLeft:
-            return Response(status_code=CLIENT_LEFT)
-        finally:
-            self.leave_place()
-
-    async def _admit(self, request: Request) -> tuple[Allowance, bytes]:
-        """What a request may use, and its body.
+    async def _answered(
+        self, request: Request, begun: Callable[[bytes, Allowance], Awaitable[ChatReply | ResponseReply]]
+    ) -> Response:
+        """The answer to a request, which has its place from before its body is read until the answer ends.
 
         Raises:
-            ApiError: it has no key that is accepted, or one that is used up; or the body is too large.
+            ApiError: the request has no key that is accepted, or one that is used up; or it cannot be answered.
         """
         allowance = await self._usage.allowance(self.caller(request))
-        async with self.received(request) as body:
-            return allowance, body
+        self.take_place()
+        with ExitStack() as place:
+            place.callback(self.leave_place)
+            body = await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
+            reply = await begun(body, allowance)
+            asked = reply.asked
+            if asked.chat.stream:
+                return EventStream(streamed(reply, asked), asked.headers, reply.keep_alive, place.pop_all().close)
+            try:
+                await while_connected(request.receive, whole(reply, asked))
+                return JSONResponse(reply.body(), headers=reply.headers)
+            except ApiError as error:
+                error.headers |= asked.headers
+                raise
+            except ClientLeft:
+                return Response(status_code=CLIENT_LEFT)
 
 
 def _opened(what: Any) -> AbstractAsyncContextManager[Any]:

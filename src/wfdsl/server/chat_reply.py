@@ -17,7 +17,7 @@ class ChatReply:
     """The answer to a request as a chat completion; each method gives the chunks that a stream sends."""
 
     def __init__(self, asked: Asked, reasoning_field: str) -> None:
-        self._asked = asked
+        self.asked = asked
         self._reasoning = reasoning_field
         self._answer: Answer
         self._about = {"id": f"chatcmpl-{asked.run_id}", "created": asked.created, "model": asked.chat.model}
@@ -35,7 +35,7 @@ class ChatReply:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that name the run and its cost."""
-        return self._asked.headers | cost_headers(self._answer)
+        return self.asked.headers | cost_headers(self._answer)
 
     def begin(self) -> bytes:
         """The first chunk."""
@@ -57,7 +57,7 @@ class ChatReply:
         delta = {"content": None if answer.tool_calls else ""}
         ended = [{"index": 0, "delta": delta, "finish_reason": answer.finish, "logprobs": None}]
         last = self._event(ended, wfdsl=summary_of(answer))
-        usage = self._event([], usage=usage_of(answer)) if self._asked.chat.include_usage else b""
+        usage = self._event([], usage=usage_of(answer)) if self.asked.chat.include_usage else b""
         return calls + last + usage + DONE
 
     def fail(self, error: ApiError) -> bytes:
@@ -68,7 +68,7 @@ class ChatReply:
         return self._event([{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}])
 
     def _event(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
-        usage = {"usage": None} if self._asked.chat.include_usage else {}
+        usage = {"usage": None} if self.asked.chat.include_usage else {}
         return as_event({**self._about, "object": "chat.completion.chunk", "choices": choices, **usage, **more})
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -36,8 +35,6 @@ RECEIVE_S: Final = 60.0
 """Seconds in which the head of a request has to be here, and then its body. Our choice."""
 LONGEST_HEAD: Final = 65_536
 """Bytes of the headers of a request. Our choice."""
-_MOST_BYTES: Final = 2**30
-"""Bodies that are held at a time, in bytes. Our choice."""
 
 
 class Endpoints:
@@ -54,7 +51,6 @@ class Endpoints:
         self.is_ready = False
         """Whether requests are answered; to be set while the application's lifespan lasts."""
         self._active = 0
-        self._held_bytes = 0
 
     def app(self, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> ASGIApp:
         """The server as an ASGI application, with these routes besides its own."""
@@ -96,23 +92,6 @@ class Endpoints:
         request.state.key = found.name
         return found
 
-    @asynccontextmanager
-    async def received(self, request: Request) -> AsyncIterator[bytes]:
-        """The body of a request, for a block that holds it.
-
-        Raises:
-            ApiError: it is too large, or does not come in time, or there is no room for it.
-        """
-        most, stated = self.settings.max_body_bytes, request.headers.get("content-length", "")
-        size = min(int(stated), most) if stated.isdecimal() else most
-        if self._held_bytes and self._held_bytes + size > _MOST_BYTES:
-            raise _busy("the requests in progress fill the memory that the server has for them; ask again")
-        self._held_bytes += size
-        try:
-            yield await read_body(request, most, self.settings.receive_s)
-        finally:
-            self._held_bytes -= size
-
     def take_place(self) -> None:
         """Count a request that is being answered; it has to leave its place at its end.
 
@@ -120,7 +99,8 @@ class Endpoints:
             ApiError: as many are answered as may be at a time.
         """
         if self._active >= self.settings.max_requests:
-            raise _busy(f"the server answers {self.settings.max_requests} requests at a time; ask again")
+            what = f"the server answers {self.settings.max_requests} requests at a time; ask again"
+            raise ApiError(429, what, code="too_many_requests", headers={"retry-after": "1"})
         self._active += 1
         self.metrics.in_progress.set(self._active)
 
@@ -128,10 +108,6 @@ class Endpoints:
         """Count a request no longer."""
         self._active -= 1
         self.metrics.in_progress.set(self._active)
-
-
-def _busy(what: str) -> ApiError:
-    return ApiError(429, what, code="too_many_requests", headers={"retry-after": "1"})
 
 
 async def read_body(request: Request, limit: int, seconds: float = RECEIVE_S) -> bytes:

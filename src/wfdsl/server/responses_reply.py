@@ -28,7 +28,7 @@ class ResponseReply:
     """A response that grows; each method gives the events that tell a client of the change."""
 
     def __init__(self, asked: Asked, request: ResponsesRequest, kept: KeptResponses) -> None:
-        self._asked = asked
+        self.asked = asked
         self._request = request
         self._kept = kept
         self._answer: Answer
@@ -96,7 +96,7 @@ class ResponseReply:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that name the run and its cost."""
-        return self._asked.headers | cost_headers(self._answer)
+        return self.asked.headers | cost_headers(self._answer)
 
     def fail(self, error: ApiError) -> bytes:
         """The last event of a response that has no answer."""

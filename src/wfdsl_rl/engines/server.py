@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import NO_RETRY, ApiError
-from wfdsl.server.endpoints import Endpoints
+from wfdsl.server.endpoints import Endpoints, read_body
 from wfdsl.server.event_stream import ClientLeft, while_connected
 from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage
 from wfdsl.server.listening import FINISHED
@@ -137,13 +137,12 @@ class _Server(Endpoints):
         """What a request may use, and its body, which is read once the request has its place.
 
         Raises:
-            ApiError: as `_allowance`, `take_place` and `received` do, or the server ends before there is an answer.
+            ApiError: as `_allowance`, `take_place` and `read_body` do, or the server ends before there is an answer.
         """
         allowance = await self._allowance(request, also_spent=True)  # what was paid for is answered
         self.take_place()
         try:
-            async with self.received(request) as body:
-                yield allowance, body
+            yield allowance, await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
         except asyncio.CancelledError:  # the time that requests have at the server's end is over
             raise shutting_down() from None
         finally:
