@@ -72,7 +72,7 @@ class ServeSettings:
     )
     receive_s: float = option(
         60.0,
-        help="seconds in which the head of a request has to come, and then its body",
+        help="seconds in which the body of a request has to come",
         flag="--receive",
         metavar="S",
         above=0,

@@ -120,7 +120,7 @@ async def test_a_body_up_to_twice_too_large_is_read_since_clients_send_it_before
 
     fields = [(name.encode(), value.encode()) for name, value in headers.items()]
     with pytest.raises(ApiError, match="at most 1000 bytes") as refused:
-        await read_body(Request({"type": "http", "headers": fields}, receive), 1000)
+        await read_body(Request({"type": "http", "headers": fields}, receive), 1000, 60)
 
     assert refused.value.status == 413
     assert sent - len(left) == read

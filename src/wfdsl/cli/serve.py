@@ -115,7 +115,7 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
                 if viewer is not None:
                     viewer.close()
 
-            serve(app, listening, settings.drain_s, started, ending, receive_s=settings.receive_s)
+            serve(app, listening, settings.drain_s, started, ending)
     finally:
         if journal is not None:
             journal.close()

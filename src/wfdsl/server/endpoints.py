@@ -31,8 +31,6 @@ from wfdsl.server.metrics import CONTENT_TYPE, Metrics
 
 CLIENT_LEFT: Final = 499
 """nginx's status for a client that has left; only the access log sees it."""
-RECEIVE_S: Final = 60.0
-"""Seconds in which the head of a request has to be here, and then its body. Our choice."""
 LONGEST_HEAD: Final = 65_536
 """Bytes of the headers of a request. Our choice."""
 
@@ -110,7 +108,7 @@ class Endpoints:
         self.metrics.in_progress.set(self._active)
 
 
-async def read_body(request: Request, limit: int, seconds: float = RECEIVE_S) -> bytes:
+async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     """The body of a request.
 
     One up to twice as large as it may be is read and forgotten, since many clients read no answer before they have sent

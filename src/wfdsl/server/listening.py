@@ -13,10 +13,9 @@ from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from wfdsl.errors import UsageError
-from wfdsl.server.endpoints import LONGEST_HEAD, RECEIVE_S
+from wfdsl.server.endpoints import LONGEST_HEAD
 
 _BACKLOG = 2048
 _CALLS: Final = 5
@@ -81,8 +80,6 @@ def serve(
     drain_s: float,
     started: Callable[[], None],
     ending: Callable[[str], None] = lambda _: None,
-    *,
-    receive_s: float = RECEIVE_S,
 ) -> None:
     """Answer requests until SIGTERM or Ctrl-C; `ending` is called with the signal's name. Requests in progress then
     have `drain_s` seconds, or until the second Ctrl-C, and so has what `FINISHED` waits for; then they are cancelled.
@@ -93,7 +90,7 @@ def serve(
         access_log=False,
         lifespan="on",
         server_header=False,
-        http=_protocol(receive_s),
+        http="h11",  # the other parser does not limit the size of headers
         h11_max_incomplete_event_size=LONGEST_HEAD,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(int(drain_s), 1),
@@ -104,51 +101,6 @@ def serve(
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
-
-
-def _protocol(receive_s: float) -> type[H11Protocol]:
-    """A protocol whose connections are closed when the head of a request takes longer; idle ones wait for the next."""
-    # uvicorn's other parser does not limit the size of headers, and neither limits their time.
-
-    class Protocol(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-            super().connection_made(transport)
-            self._wait_for_head()
-
-        def data_received(self, data: bytes) -> None:
-            if self._is_idle() and self._head_timer is None:
-                self._wait_for_head()
-            super().data_received(data)
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._stop_waiting()
-            if self._is_idle() and self.conn.trailing_data[0]:  # the next head has begun
-                self._wait_for_head()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
-
-        def _wait_for_head(self) -> None:
-            self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(receive_s, self._close_unless_asked)
-
-        def _stop_waiting(self) -> None:
-            if self._head_timer is not None:
-                self._head_timer.cancel()
-                self._head_timer = None
-
-        def _close_unless_asked(self) -> None:
-            self._head_timer = None
-            if self._is_idle():
-                self.transport.close()
-
-        def _is_idle(self) -> bool:
-            """Whether no request is being answered."""
-            request: RequestResponseCycle | None = self.cycle
-            return request is None or request.response_complete
-
-    return Protocol
 
 
 class _Server(uvicorn.Server):

@@ -180,7 +180,7 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
         def ending(why: str) -> None:
             print_now(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
 
-        serve(app, listening, settings.drain_s, lambda: print_now(about), ending, receive_s=settings.receive_s)
+        serve(app, listening, settings.drain_s, lambda: print_now(about), ending)
     return 0
 
 
