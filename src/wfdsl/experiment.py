@@ -146,12 +146,6 @@ class KeyLimits:
     models: tuple[str, ...] = option(
         (), help="a model that its requests may name; may be repeated; without it, all of them", flag="--model"
     )
-    without: tuple[str, ...] = option(
-        (), help="a worker, or a tag, that its requests are never sent to; may be repeated", flag="--without"
-    )
-    evaluation: bool = option(
-        default=False, help="for measuring: titles and the like are answered by the Conductor too", flag="--evaluation"
-    )
     metrics: bool = option(
         default=False, help="it may read the metrics of all keys, not only its own", flag="--metrics"
     )

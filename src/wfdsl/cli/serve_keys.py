@@ -55,6 +55,4 @@ def _shown(limits: KeyLimits) -> str:
         parts.append(f"{limits.requests_per_minute} requests per minute")
     if limits.models:
         parts.append(f"models {', '.join(limits.models)}")
-    if limits.without:
-        parts.append(f"without {', '.join(limits.without)}")
     return ", ".join(filter(None, parts))

@@ -18,7 +18,7 @@ from wfdsl.workers.pool import Pool
 
 
 def conductor_of_run(request: RunRequest, config: ConductorConfig, pool: Pool) -> Conductor:
-    """The Conductor that a configuration describes, with the effort and without the workers that the run names.
+    """The Conductor that a configuration describes, with the effort that the run names.
 
     The model is the configuration's, else the run's. Other options of a Conductor are not kept with its runs.
 
@@ -26,8 +26,7 @@ def conductor_of_run(request: RunRequest, config: ConductorConfig, pool: Pool) -
         UsageError, WorkflowError: as `named_conductor` does.
     """
     origin = request.origin
-    left_out = filter(None, origin.get("without", "").split(","))
-    found = replace(config, model=config.model or origin.get("solve"), without=(*config.without, *left_out))
+    found = replace(config, model=config.model or origin.get("solve"))
     effort = next((each for each in EFFORTS if each == origin.get("effort")), None)
     return named_conductor(found, pool).with_effort(effort)
 

@@ -83,7 +83,7 @@ class Answering:
         """
         model = self.model(chat.model)
         require_model(model.id, allowance.models)
-        model.require_able(chat, allowance)
+        model.require_able(chat)
         if chat.tools is not None and self._journal is None:
             raise not_supported("tools", "tools are not supported without a journal, which keeps their calls")
         continued = None
@@ -93,8 +93,6 @@ class Answering:
         digest = _digest(allowance.key, body)
         run_id = await self._run_id(headers, allowance.key, digest) if continued is None else continued.run_id
         origin = {"request": digest, "key": allowance.key}
-        if allowance.without:
-            origin["without"] = ",".join(allowance.without)
         return Asked(self, chat, run_id, origin, headers=headers, allowance=allowance, continued=continued)
 
     async def _run_id(self, headers: Mapping[str, str], owner: str, digest: str) -> str:
@@ -205,7 +203,7 @@ class Asked:
         self.origin = origin
         self.allowance = allowance
         self.continued = continued
-        self.skipped = answering.model(chat.model).skips_conductor(chat, allowance)
+        self.skipped = answering.model(chat.model).skips_conductor(chat)
         """Why no Conductor is asked, if the model has one; empty: it is."""
         self._answering = answering
         self.created = int(time.time())
@@ -230,7 +228,7 @@ class Asked:
             return self._answering.work(self, listener)
 
         async with self._answering.live.waiting(self.run_id, work, linger_s=self._linger_s, before=before) as live:
-            last_round = self._answering.model(self.chat.model).last_round(self.chat, asked, self.allowance)
+            last_round = self._answering.model(self.chat.model).last_round(self.chat, asked)
             progress, written, said = Progress(last_round, live.before), "", ""
             async for event in live.follow():
                 for piece in progress.said(event):

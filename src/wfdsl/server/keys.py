@@ -251,12 +251,8 @@ class Allowance:
 
     key: str = ""
     """The name of its key; empty where no keys are needed."""
-    without: tuple[str, ...] = ()
-    """Names or tags of workers that it is never sent to."""
     models: tuple[str, ...] = ()
     """The models that it may name; empty: all of them."""
-    evaluation: bool = False
-    """Whether its key measures, so that nothing is answered in another way than the rest."""
     account: BudgetTracker | None = None
     """What its key may spend, and what all keys share; None: there is no limit."""
 
@@ -308,7 +304,7 @@ class KeyUsage:
                 when = "" if limits.per == "ever" else f" of this {limits.per}"
                 what = f"the key {caller.name!r} has spent its ${limits.usd:g}{when}"
                 raise ApiError(429, what, code="insufficient_quota", headers=NO_RETRY)
-        return Allowance(caller.name, limits.without, limits.models, limits.evaluation, account)
+        return Allowance(caller.name, limits.models, account)
 
     def _count(self, key: str, limit: int) -> None:
         now, sent = self._clock(), self._requests[key]

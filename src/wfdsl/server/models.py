@@ -28,7 +28,7 @@ from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Message
 from wfdsl.render.text import counted
-from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported
+from wfdsl.server.api_errors import ApiError, not_supported
 from wfdsl.server.chat_request import ChatRequest
 from wfdsl.server.keys import Allowance
 from wfdsl.server.side_requests import side_request
@@ -57,8 +57,6 @@ class ServedModel:
     experiment: Experiment
     origin: Mapping[str, str]
     """Where Conductor or workflow, and pool, were found; kept with each run."""
-    words: frozenset[str] = frozenset()
-    """The names and tags of the workers of all models of the server, which a key may leave out."""
 
     def build(self) -> None:
         """Build for this event loop what the first request would wait for: clients and graphs.
@@ -72,31 +70,30 @@ class ServedModel:
             self.policy.build()
         graph_of(self.policy.workflow if isinstance(self.policy, WorkflowPolicy) else ROOT_WORKFLOW).schedule()
 
-    def skips_conductor(self, request: ChatRequest, allowance: Allowance) -> str:
+    def skips_conductor(self, request: ChatRequest) -> str:
         """What a chat program asks for by itself, such as a title, which is not worth a workflow: one worker answers.
-        Empty: a request like any other, or one whose key measures.
+        Empty: a request like any other.
         """
-        is_on = self.experiment.serve.side_requests == "worker" and not allowance.evaluation
+        is_on = self.experiment.serve.side_requests == "worker"
         if not is_on or request.tools is not None or not isinstance(self.policy, Conductor):
             return ""
         return side_request(request.question)
 
-    def last_round(self, request: ChatRequest, asked: RunRequest | None, allowance: Allowance) -> int | None:
+    def last_round(self, request: ChatRequest, asked: RunRequest | None) -> int | None:
         """The number of the round after which a Conductor cannot revise; None where there is no Conductor.
 
         `asked` is what the run was asked that the request continues.
         """
-        policy = self._policy_of(request, allowance) if asked is None else self._policy(_effort_of(asked))
+        policy = self._policy_of(request) if asked is None else self._policy(_effort_of(asked))
         return policy.settings.max_rounds if isinstance(policy, Conductor) else None
 
-    def require_able(self, request: ChatRequest, allowance: Allowance) -> None:
+    def require_able(self, request: ChatRequest) -> None:
         """Refuse what no worker could do.
 
         Raises:
-            ApiError: no worker sees images or takes tools, where the request has some; or the model needs a worker that
-                is not allowed.
+            ApiError: no worker sees images or takes tools, where the request has some.
         """
-        pool, question = self.pool_for(allowance), request.question
+        pool, question = self.pool, request.question
         used = self.policy.workflow.steps if isinstance(self.policy, WorkflowPolicy) else ()
         own = {step.worker for step in used if isinstance(step.worker, int)}
         fixed = bool(used) and all(isinstance(step.worker, int) for step in used)
@@ -122,7 +119,6 @@ class ServedModel:
 
         Raises:
             RunFailed, RunSuspended, BudgetExhausted, UsageError: as a policy does.
-            ApiError: the model needs a worker that is not allowed.
         """
         settings = dict(request.settings)
         if isinstance(self.policy, Conductor):
@@ -136,7 +132,7 @@ class ServedModel:
             "tools": None if request.tools is None else self._limited(request.tools),
             "origin": {**self.origin, **origin, **effort, "model": self.id, **request.labels},
         }
-        return await self._run(self._policy_of(request, allowance), request.question, request.seed, allowance, options)
+        return await self._run(self._policy_of(request), request.question, request.seed, allowance, options)
 
     async def resume(
         self,
@@ -154,7 +150,6 @@ class ServedModel:
 
         Raises:
             RunFailed, RunSuspended, BudgetExhausted, UsageError: as a policy does.
-            ApiError: the model needs a worker that is not allowed.
         """
         assert asked.tools is not None  # it waited for them
         choice = "none" if request.tools is None else request.tools.choice
@@ -211,12 +206,12 @@ class ServedModel:
         found = run_options(self.experiment.run) | allowance.within(self.experiment.budget) | options
         if seed is not None:
             found["seed"] = seed
-        return (await policy.solve(question, self.pool_for(allowance), **found)).run
+        return (await policy.solve(question, self.pool, **found)).run
 
-    def _policy_of(self, request: ChatRequest, allowance: Allowance) -> Policy:
+    def _policy_of(self, request: ChatRequest) -> Policy:
         """What answers a request."""
-        if self.skips_conductor(request, allowance):
-            step = Step(cheapest(self.pool_for(allowance)), "Reply to the message above.")
+        if self.skips_conductor(request):
+            step = Step(cheapest(self.pool), "Reply to the message above.")
             return WorkflowPolicy(Workflow((step,)))
         return self._policy(request.effort)
 
@@ -226,42 +221,6 @@ class ServedModel:
     def _limited(self, tools: Tools) -> Tools:
         settings = self.experiment.serve
         return replace(tools, steps=settings.tools, max_rounds=settings.max_tool_rounds)
-
-    def pool_for(self, allowance: Allowance) -> Pool:
-        """The workers that a request may be sent to.
-
-        Raises:
-            ApiError: the model cannot do without one of the others; or one is not known, which may be a mistake.
-        """
-        if not allowance.without:
-            return self.pool
-        unknown = [word for word in allowance.without if word not in self.words]
-        if unknown:
-            what = f"this key leaves out {', '.join(unknown)}, which is not a worker or a tag of any model"
-            raise ApiError(403, what, code="worker_not_known", headers=NO_RETRY)
-        left_out = set().union(*(self._indices(word) for word in allowance.without))
-        left = [index for index in self.pool.indices if index not in left_out]
-        needed = [step.worker for step in self.policy.workflow] if isinstance(self.policy, WorkflowPolicy) else []
-        if not left or self._own_worker in allowance.without or left_out.intersection(needed):
-            what = f"the model {self.id!r} needs a worker that this key leaves out"
-            raise ApiError(403, what, code="worker_not_allowed", headers=NO_RETRY)
-        return self.pool.subset(left)
-
-    def _indices(self, word: str) -> set[int]:
-        """The workers of a name or a tag."""
-        named = self.pool.find(word)
-        return {*self.pool.tagged(word), *(() if named is None else (named,))}
-
-    @property
-    def own_words(self) -> set[str]:
-        """The names and tags of its workers, its Conductor's own model included."""
-        named = {word for entry in self.pool for word in (entry.name, *entry.tags)}
-        return named if self._own_worker is None else named | {self._own_worker}
-
-    @property
-    def _own_worker(self) -> str | None:
-        """The name of the Conductor's own model."""
-        return self.policy.entry.name if isinstance(self.policy, Conductor) else None
 
 
 def _effort_of(asked: RunRequest) -> Effort | None:
@@ -305,8 +264,7 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
         found[name] = _model(name, replace(experiment, conductor=ConductorConfig(model=file)), None, found.values())
     for model in found.values():
         model.build()
-    words = frozenset(word for model in found.values() for word in model.own_words)
-    return {name: replace(model, words=words) for name, model in found.items()}
+    return found
 
 
 def _require_name(name: str, place: str) -> None:

@@ -165,12 +165,12 @@ class _Server(Endpoints):
         """What a request may use, as `KeyUsage.allowance` has it; the request counts from now on.
 
         Raises:
-            ApiError: it has no key that is accepted, or one that is used up or is for some models or workers.
+            ApiError: it has no key that is accepted, or one that is used up or is for some models.
         """
         allowance = await self._usage.allowance(self.caller(request), also_spent=also_spent)
-        if allowance.without or allowance.models:
-            what = f"the key {allowance.key!r} is for some models or workers, and this server cannot tell; take another"
-            raise ApiError(403, what, code="worker_not_allowed", headers=NO_RETRY)
+        if allowance.models:
+            what = f"the key {allowance.key!r} is for some models, which this server has not; take another"
+            raise ApiError(403, what, code="model_not_allowed", headers=NO_RETRY)
         return allowance
 
 

@@ -22,7 +22,7 @@ def test_a_key_spends_its_budget_and_sends_its_requests_in_any_minute(
     limits: dict[str, Any] = {
         "ann": {"usd": limit_usd},
         "cid": {"requests_per_minute": 2},
-        "dan": {"without": ("bob",)},
+        "dan": {"models": ("wfdsl",)},
     }
     keys = {name: make_key(str(tmp_path / "keys.toml"), name, each) for name, each in limits.items()}
     bearer = {name: {"authorization": f"Bearer {key}"} for name, key in keys.items()}
@@ -33,7 +33,7 @@ def test_a_key_spends_its_budget_and_sends_its_requests_in_any_minute(
     paid = len(provider.asked)
     slime = {"response": "no lists", "label": "t0"}
     answers = [post(f"{server.url}/slime", json=slime, headers=bearer["cid"]) for _ in range(3)]
-    without = post(f"{server.url}/slime", json=slime, headers=bearer["dan"])
+    other = post(f"{server.url}/slime", json=slime, headers=bearer["dan"])
     server.stop()
     again = serve("--keys", "keys.toml").client(key=keys["ann"])
     with pytest.raises(ServerRefused, match=r"the budget of \$0\.128 has"):
@@ -44,4 +44,4 @@ def test_a_key_spends_its_budget_and_sends_its_requests_in_any_minute(
     assert len(provider.asked) == paid
     assert [each.status_code for each in answers] == [200, 200, 429]
     assert int(answers[2].headers["retry-after"]) > 0
-    assert (without.status_code, without.json()["error"]["code"]) == (403, "worker_not_allowed")
+    assert (other.status_code, other.json()["error"]["code"]) == (403, "model_not_allowed")
