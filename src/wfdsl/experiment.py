@@ -146,9 +146,7 @@ class KeyLimits:
     models: tuple[str, ...] = option(
         (), help="a model that its requests may name; may be repeated; without it, all of them", flag="--model"
     )
-    metrics: bool = option(
-        default=False, help="it may read the metrics of all keys, not only its own", flag="--metrics"
-    )
+    metrics: bool = option(default=False, help="it may read the metrics", flag="--metrics")
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -61,11 +61,9 @@ class Answering:
         self,
         model: Callable[[str], ServedModel],
         journal: Journal | None,
-        observe: Callable[[str, Event, str], None],
+        observe: Callable[[str, Event], None],
     ) -> None:
-        """`model` finds a model by its name; `observe` is told what happens in each run, with the model that runs and
-        the name of the key.
-        """
+        """`model` finds a model by its name; `observe` is told what happens in each run, with the model that runs."""
         self.model = model
         self._observe = observe
         self.live = LiveRuns()
@@ -179,7 +177,7 @@ class Answering:
 
         def hear(event: Event) -> None:
             listener(event)
-            self._observe(name, event, asked.allowance.key)
+            self._observe(name, event)
 
         return hear
 

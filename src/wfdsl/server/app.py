@@ -72,9 +72,9 @@ class _Server(Endpoints):
         self._usage = usage
         self._journal = journal
 
-    def _observe(self, model: str, event: Event, key: str) -> None:
+    def _observe(self, model: str, event: Event) -> None:
         """Count what happens in a run, and note its end in the log."""
-        self.metrics.event(model, event, key)
+        self.metrics.event(model, event)
         if self.settings.log == "json" and isinstance(event, RunFinished) and not event.path:
             self.log(json_line("run", _run_record(model, event.run, texts=self.settings.log_texts)))
 

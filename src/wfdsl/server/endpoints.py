@@ -72,10 +72,11 @@ class Endpoints:
         return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 
     async def show_metrics(self, request: Request) -> Response:
-        """What was counted, for Prometheus: of the requests of one key, unless the key may read all."""
-        caller = self.caller(request)
-        sees_all = caller.limits is None or caller.limits.metrics
-        return Response((self.metrics if sees_all else self.metrics.of(caller.name)).page(), media_type=CONTENT_TYPE)
+        """What was counted, for Prometheus."""
+        limits = self.caller(request).limits
+        if limits is not None and not limits.metrics:
+            raise ApiError(403, "this key may not read the metrics", code="metrics_not_allowed", headers=NO_RETRY)
+        return Response(self.metrics.page(), media_type=CONTENT_TYPE)
 
     def caller(self, request: Request) -> Caller:
         """Whose request it is.
@@ -194,9 +195,9 @@ class AccessLog:
         log: Callable[[str], None],
         *,
         as_json: bool = False,
-        observe: Callable[[str, int, float, str], None] | None = None,
+        observe: Callable[[str, int, float], None] | None = None,
     ) -> None:
-        """`observe` is told of each request, too: its route, its status, its seconds, its key."""
+        """`observe` is told of each request, too: its route, its status, its seconds."""
         self.app = app
         self._log = log
         self._as_json = as_json
@@ -234,7 +235,7 @@ class AccessLog:
             about_run = "".join(f" {what} {name}" for what, name in known.items())
             self._log(f"{scope['method']} {path} {status} {seconds:.3f} s{about_run}")
         if self._observe is not None:
-            self._observe(getattr(scope.get("route"), "path", "other"), status, seconds, known.get("key", ""))
+            self._observe(getattr(scope.get("route"), "path", "other"), status, seconds)
 
 
 def _wrong_head(headers: Sequence[tuple[bytes, bytes]]) -> ApiError | None:

@@ -1,7 +1,7 @@
 """API keys: a TOML file with the hash and the limits of each, which `wfdsl serve keys` writes, and what they have used.
 
 The file is read again when it has changed, so a key that is revoked is refused at once. While the file cannot be read,
-the keys that were read before hold for a minute; then every request is refused.
+every request is refused.
 
 What a key may spend is a row in the journal, changed in transactions: it holds for all processes on one journal, and
 outlives them. A call's upper bound is taken from it before the call, and what it did not take is given back after it;
@@ -35,8 +35,6 @@ from wfdsl.interpreter.journal_reading import spent_by_key
 from wfdsl.server.api_errors import NO_RETRY, ApiError
 from wfdsl.toml_file import read_toml_file, require_table
 
-UNREADABLE_S: Final = 60.0
-"""How long the keys that were read hold while their file cannot be read: someone may be editing it. Our choice."""
 _MINUTE_S: Final = 60.0
 _PREFIX: Final = "wfdsl-"
 _PRIVATE: Final = 0o600
@@ -81,7 +79,7 @@ def is_loopback(host: str) -> bool:
 def keys_for(host: str, path: str | None, say: Callable[[str], None]) -> ApiKeys | None:
     """The keys of a file, which an address that others reach needs; None: everyone who reaches the server is answered.
 
-    `say` takes a line when the file cannot be read any more, and when it can again.
+    `say` takes a line when the file cannot be read any more.
 
     Raises:
         UsageError: there is no file although others reach the address, or it cannot be used.
@@ -104,26 +102,26 @@ class ApiKeys:
         self._say = say
         self._clock = clock
         self._version = _version(path)
-        self._unreadable_since: float | None = None
+        self._readable = True
         self._callers = _by_hash(read_keys(path))
         if not self._callers:
             raise UsageError(f"{path}: holds no key; make one with: wfdsl serve keys make NAME --keys {path}")
 
     @property
     def are_known(self) -> bool:
-        """Whether the file could be read in the last minute."""
+        """Whether the file can be read."""
         self._read_again()
-        return self._unreadable_since is None or self._clock() - self._unreadable_since < UNREADABLE_S
+        return self._readable
 
     def caller(self, authorization: str | None) -> Caller:
         """Whose key a request has: a bearer token, or the password of a URL such as `http://user:KEY@host`.
 
         Raises:
-            ApiError: it has none, or one that is not accepted; or the file has been unreadable for too long.
+            ApiError: it has none, or one that is not accepted; or the file cannot be read.
         """
         if not self.are_known:
             what = "the server cannot read its file of keys; ask again when that is fixed"
-            raise ApiError(503, what, code="keys_unreadable", headers={"retry-after": f"{UNREADABLE_S:.0f}"})
+            raise ApiError(503, what, code="keys_unreadable", headers={"retry-after": "60"})
         key = _sent_key(authorization or "")
         found = self._callers.get(_hash(key)) if key else None
         if found is None:
@@ -142,13 +140,10 @@ class ApiKeys:
         try:
             self._callers = _by_hash(read_keys(self._path))
         except UsageError as error:
-            if self._unreadable_since is None:
-                self._unreadable_since = self._clock()
-            self._say(f"{error}; the keys that were read before hold for {UNREADABLE_S:.0f} s, then none does")
+            self._readable = False
+            self._say(f"{error}; no key is accepted until it can be read")
         else:
-            if self._unreadable_since is not None:
-                self._say(f"{self._path}: the keys are read again")
-            self._unreadable_since = None
+            self._readable = True
 
 
 _NEEDS_KEY: Final = {"www-authenticate": "Bearer", **NO_RETRY}

@@ -33,7 +33,6 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = own = CollectorRegistry()
-        self._by_key: dict[str, Metrics] = {}
         self._requests = Counter("wfdsl_requests", "Requests that were answered", ["path", "status"], registry=own)
         self._request_s = Histogram(
             "wfdsl_request_seconds", "Seconds until a response had ended", ["path"], buckets=_SECONDS, registry=own
@@ -53,23 +52,13 @@ class Metrics:
             "wfdsl_fallbacks", "Calls that a fallback worker got", ["model", "worker"], registry=own
         )
 
-    def of(self, key: str) -> Metrics:
-        """What was counted for the requests of one key."""
-        if key not in self._by_key:
-            self._by_key[key] = Metrics()
-        return self._by_key[key]
-
-    def request(self, path: str, status: int, seconds: float, key: str = "") -> None:
+    def request(self, path: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
-        if key:
-            self.of(key).request(path, status, seconds)
         self._requests.labels(path, str(status)).inc()
         self._request_s.labels(path).observe(seconds)
 
-    def event(self, model: str, event: Event, key: str = "") -> None:
+    def event(self, model: str, event: Event) -> None:
         """Count what happened in a run of a model."""
-        if key:
-            self.of(key).event(model, event)
         match event:
             case StepFinished(record=record) if not record.replayed and not record.nested:
                 self._call(model, record.worker_name, record.status, record.usage, record.paid_usd)

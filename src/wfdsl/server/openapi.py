@@ -113,7 +113,7 @@ def _paths() -> dict[str, Any]:
         "/health": {"get": _operation("Whether the process lives.", Status) | free},
         "/ready": {"get": _operation("Whether requests are answered.", Status, 503) | free},
         "/openapi.json": {"get": _operation("This document.", None) | free},
-        "/metrics": {"get": _operation("What Prometheus reads.", None, 401, 503)},
+        "/metrics": {"get": _operation("What Prometheus reads.", None, 401, 403, 503)},
         "/v1/models": {"get": _operation("All models.", Models, 401, 503)},
         "/v1/models/{id}": {"get": _operation("One model.", Model, 401, 403, 404, 503) | {"parameters": [named]}},
         "/v1/chat/completions": {"post": _asking("A chat completion.", ChatBody, ChatCompletion)},
