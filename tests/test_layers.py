@@ -62,6 +62,8 @@ HOMES = {
     "markupsafe": ["viewer."],
     "mcp": ["mcp."],
     "mcp_types": ["mcp."],
+    "latex2mathml": ["render.markup"],
+    "markdown_it": ["render.markup"],
     "math_verify": ["grading.math_worker"],
     "matplotlib": ["evaluation.plots", "evaluation.point_labels"],
     "llguidance": ["workers.constrained_decoding"],
@@ -84,6 +86,7 @@ HOMES = {
         "workers.pool_file",
     ],
     "pydantic_core": ["server."],
+    "pygments": ["render.markup"],
     "ray": ["evaluation.ray_engine"],
     "rich": ["render.", "cli.", "evaluation."],
     "starlette": ["cli.view", "server.", "viewer."],
@@ -238,6 +241,7 @@ CATCH_ALL = {
     "grading/sandbox/inside/checker.py": "a checker may raise anything: that is its verdict",
     "interpreter/events.py": "what a user's listener raises is the outside world",
     "interpreter/journal_file.py": "an exception of one job is handed to who asked for it, and ends no other job",
+    "render/markup.py": "latex2mathml raises anything on what models write: the formula is shown as it was written",
     "workers/function.py": "what a user's function raises is the outside world",
 }
 """Files that run what others wrote, with the reason."""

@@ -10,6 +10,7 @@ from wfdsl.conductor.policy import ROOT_WORKFLOW, Solution
 from wfdsl.conductor.round_log import Completion, RoundLog, rounds_inside
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.pictures import Drawable, ending_of, picture_of, round_panels
+from wfdsl.protocols import Message
 from wfdsl.render.html import Fact, Labelled, Link, Page, Section, Span, StepText, fragment_of, html_of
 from wfdsl.render.model import Drawing, Options, Panel
 from wfdsl.render.status import dollars, duration
@@ -80,7 +81,16 @@ def _messages(question: object) -> tuple[Labelled, ...]:
     if isinstance(question, str):
         return (Labelled("", question),)
     assert isinstance(question, tuple)  # a question is a text or messages
-    return tuple(Labelled(message["role"], message["content"]) for message in question)
+    return tuple(each for message in question for each in _said(message))
+
+
+def _said(message: Message) -> Iterator[Labelled]:
+    """A message, and the tools that it calls."""
+    calls = message.get("tool_calls", ())
+    if message["content"] or not calls:
+        yield Labelled(message["role"], message["content"])
+    for call in calls:
+        yield Labelled(f"called {call['name']}", call["arguments"])
 
 
 def facts_of_run(run: Run) -> Iterator[Fact]:
@@ -167,7 +177,8 @@ def facts_of_step(step: StepRecord) -> Iterator[Fact]:
     if step.answered_by is not None:
         yield Fact("answered by", f"fallback worker {step.answered_by}")
     if step.finish not in (None, "stop"):
-        yield Fact("ended by", f"reply ended by: {step.finish}")
+        own = f" ({step.ending})" if step.ending and step.ending != step.finish else ""
+        yield Fact("ended by", f"reply ended by: {step.finish}{own}")
     if step.replayed:
         yield Fact("source", "from the journal")
 

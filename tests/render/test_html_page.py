@@ -35,12 +35,12 @@ VOID = {"meta", "rect", "circle", "path"}
 KNOWN = {
     *("html", "head", "meta", "title", "style", "body", "a", "header", "main", "section", "h1", "h2", "h3", "p", "dl"),
     *("dt", "dd", "div", "figure", "svg", "rect", "path", "circle", "text", "g", "details", "summary", "span", "bdi"),
-    *("pre", "desc"),
+    *("pre", "desc", "ul", "ol", "li", "strong", "em", "code", "h4", "h5", "h6", "blockquote", "hr", "br"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "http-equiv", "content", "name", "class", "href", "dir", "aria-label", "tabindex", "id", "d"),
     *("aria-hidden", "open", "xmlns", "role", "width", "height", "viewbox", "x", "y", "rx", "cx", "cy", "r"),
-    *("text-anchor", "transform", "preserveaspectratio"),
+    *("text-anchor", "transform", "preserveaspectratio", "start"),
 }
 
 

@@ -45,6 +45,15 @@ TEXTS = [
     "{{ 7*7 }}{% include '/etc/passwd' %}${7*7}<%= 7*7 %>",
     "&lt;script&gt;window.hacked=1&lt;/script&gt;\u202e\u2028\x1b[2J\x00",
     "<noscript><p title='</noscript><img src=x onerror=window.hacked=1>'>",
+    "[a](javascript:window.hacked=1) [b](//evil.example) <javascript:window.hacked=1> <https://evil.example/>",
+    "![a](https://evil.example/pixel.png 'x') ![b](data:image/svg+xml,<svg onload=window.hacked=1>)",
+    "[a]: javascript:window.hacked=1\n\n[a] [![x](x)](data:text/html,<script>window.hacked=1</script>)",
+    r"$\text{<script>window.hacked=1</script>}$ $\href{javascript:window.hacked=1}{x}$ $\left( x$",
+    r"$$\style{background:url(//evil.example)}{x}$$ \(\class{a' onclick='x}{y}\) $$\cssId{step}{x}$$",
+    "$$\n</math><script>window.hacked=1</script>\n$$ $<img src=x onerror=window.hacked=1>$",
+    "```python' onmouseover='window.hacked=1\n<script>window.hacked=1</script>\n```\n```\"><img src=x>\nx\n```",
+    "```html\n<script>window.hacked=1</script>\n```\n\n~~~svg onload=x\n<svg onload=window.hacked=1>\n~~~",
+    "| <img src=x onerror=window.hacked=1> | b |\n|:--|--:|\n| [x](javascript:alert(1)) | <b onclick=x>y</b> |",
     "<template><script>window.hacked=1</script></template><object data=//evil.example/x></object>",
 ]
 
@@ -61,7 +70,7 @@ def hostile_runs(home: Path, text: str) -> list[wfdsl.Run]:
     workflow = wfdsl.Workflow.from_lists([0, 0, 0, 1], [text, "a", "a", text], [[], [0], [0], "all"])
     found = []
     for worker in (speak, fail):
-        pool = wfdsl.Pool.from_functions([speak, worker], names=[text[:40], "other"])
+        pool = wfdsl.Pool.from_functions([speak, worker], names=[text[:40].replace("\n", " ").strip(), "other"])
         options: dict[str, Any] = {"names": (text, "b", "c", "d"), "origin": {"file": text, "policy": text}}
         try:
             found.append(asyncio.run(wfdsl.run(workflow, text, pool, journal=home / "journal.db", **options)))
@@ -96,7 +105,8 @@ _SHELL = "html head meta title link script body a header nav main div aside sect
 _TEXT = "h1 h2 h3 p span code small bdi pre del ins details summary ol ul li dl dt dd figure time"
 _TABLES_AND_FORMS = "table thead tbody tr th td form label input select option button textarea fieldset legend"
 _PICTURES = "svg rect path circle text g style desc"
-ELEMENTS = set(f"{_SHELL} {_TEXT} {_TABLES_AND_FORMS} {_PICTURES}".split())
+_MARKUP = "h4 h5 h6 strong em s blockquote br hr b math mrow mi mn mo mtext msup msub mfrac"
+ELEMENTS = set(f"{_SHELL} {_TEXT} {_TABLES_AND_FORMS} {_PICTURES} {_MARKUP}".split())
 ADDRESSES = {"href", "src", "action", "data-live"}
 
 

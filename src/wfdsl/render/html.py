@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
+from wfdsl.render.markup import STYLE as MARKUP_STYLE
+from wfdsl.render.markup import markup
 from wfdsl.render.model import Note
 from wfdsl.render.status import State
 from wfdsl.render.svg import STYLE as PICTURE_STYLE
@@ -121,6 +123,7 @@ summary .name{font-weight:600}summary .soft,.soft{color:var(--soft)}
 ul{margin:.25rem 0;padding-left:1.25rem}
 @media print{details{break-inside:avoid}}
 """.strip()
+_STYLE += f"\n{MARKUP_STYLE}"
 
 
 def html_of(page: Page) -> str:
@@ -132,7 +135,7 @@ def fragment_of(page: Page) -> str:
     """The page without its head, for a notebook, which shows it among others: the picture, the answer and the steps."""
     parts = [page.svg]
     if page.answer is not None:
-        parts += ["<details open><summary>Answer</summary>", _pre(page.answer), "</details>"]
+        parts += ["<details open><summary>Answer</summary>", markup(page.answer), "</details>"]
     for section in page.sections:
         for step in section.steps:
             parts += _step(step, with_anchor=False)
@@ -163,7 +166,7 @@ def _document(page: Page) -> Iterator[str]:
         yield from _labelled(page.question)
         yield "</section>"
     if page.answer is not None:
-        yield f'<section aria-label="Answer"><h2>Answer</h2>{_pre(page.answer)}</section>'
+        yield f'<section aria-label="Answer"><h2>Answer</h2>{markup(page.answer)}</section>'
     yield f'<section aria-label="Picture"><h2>Picture</h2><figure tabindex="0" aria-label="Picture">{page.svg}</figure>'
     yield '</section><div id="steps" tabindex="-1">'
     for section in page.sections:
@@ -219,7 +222,7 @@ def _step(step: StepText, *, with_anchor: bool = True) -> Iterator[str]:
     if step.error:
         yield f'<h3>Error</h3><pre class="error" dir="auto">{_text(step.error)}</pre>'
     if step.reply is not None:
-        yield f"<h3>Reply</h3>{_pre(step.reply)}"
+        yield f"<h3>Reply</h3>{markup(step.reply)}"
     yield "</div></details>"
 
 

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from wfdsl.render.markup import STYLE, markup
 from wfdsl.render.status import dollars, duration
 from wfdsl.render.text import counted, harmless
 
@@ -49,6 +50,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"ago": ago, "clock": clock, "dollars": _dollars, "duration": _duration, "counted": counted}
+    found.filters["markup"] = lambda text: Markup(markup(text))
     found.globals["asset"] = asset
     return found
 
@@ -80,7 +82,8 @@ def static_file(request: Request) -> Response:
 
 @cache
 def _content(name: str) -> bytes:
-    return (_HERE / "static" / name).read_bytes()
+    content = (_HERE / "static" / name).read_bytes()
+    return content + STYLE.encode() if name == "viewer.css" else content
 
 
 def ago(at: float | None) -> str:

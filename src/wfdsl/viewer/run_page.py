@@ -111,7 +111,8 @@ def _sources(place: Place) -> list[tuple[int, Message, Place | None]]:
     """
     messages = place.step.messages
     found: list[tuple[int, Message, Place | None]] = [(at, message, None) for at, message in enumerate(messages)]
-    first = len(messages) - 1 - 2 * len(place.seen)
+    asked = next((at for at, message in enumerate(messages) if "tool_calls" in message), len(messages))
+    first = asked - 1 - 2 * len(place.seen)
     for number, seen in enumerate(place.seen):
         at = first + 2 * number + 1
         if 0 < at < len(messages) and messages[at]["content"] == seen.step.response:
