@@ -61,6 +61,9 @@ def test_the_printed_address_shows_the_runs_and_a_signal_ends_the_command(start:
     assert "Is it shown?" in page
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(address.partition("?")[0], timeout=30)
+    foreign = urllib.request.Request(address, headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        opener.open(foreign, timeout=30)
     stream = opener.open(address.partition("?")[0] + "events?since=none", timeout=30)
     assert stream.readline() == b"retry: 2000\n"
 

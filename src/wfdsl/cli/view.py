@@ -58,6 +58,8 @@ def execute(args: argparse.Namespace) -> int:
     """Show the pages until a signal ends the command."""
     require_pages("wfdsl view")
     from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.responses import RedirectResponse
     from starlette.routing import Mount
 
@@ -68,7 +70,8 @@ def execute(args: argparse.Namespace) -> int:
     require_no_parameters(args, "the runs keep the parameters that they were started with")
     folders = _folders(args.folders or ["."])
     viewer = Viewer(default_path(), folders, experiment=experiment_of(args))
-    app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))])
+    own = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"], www_redirect=False)
+    app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))], middleware=[own])
     with listen("127.0.0.1", args.port, "--port") as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"
         serve(app, listening, 1.0, lambda: _say(address, is_opened=args.open), lambda _: viewer.close())
