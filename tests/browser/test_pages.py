@@ -41,6 +41,25 @@ def test_typing_into_the_filter_narrows_the_list_without_losing_a_letter(home: P
     page.get_by_text("No run fits these filters.").wait_for()
 
 
+def test_keys_walk_through_the_runs_and_two_ticked_ones_are_compared(home: Path, watched: Watched) -> None:
+    runs = [ask(home, f"What is {number}+{number}?") for number in range(3)]
+    page = watched.go("/")
+
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == "What is 1+1?"
+    page.keyboard.press("?")
+    assert page.locator("#keys").is_visible()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "text"
+    page.get_by_label(f"Compare {runs[0].id}").check()
+    page.get_by_label(f"Compare {runs[2].id}").check()
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**/compare?run=*&run=*")
+
+
 def test_what_is_chosen_and_typed_before_the_script_has_come_filters_the_list(home: Path, watched: Watched) -> None:
     for number in range(3):
         ask(home, f"What is {number}+{number}?")

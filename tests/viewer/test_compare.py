@@ -95,3 +95,12 @@ def test_a_conductor_s_rounds_are_compared_one_by_one(client: TestClient, ask: A
     page = client.get(f"/view/compare?a={first.id}&b={second.id}").text
     assert "only in the second run" in page
     assert f"/view/runs/{second.id}#step=0.1.1" in page
+
+
+def test_two_ticked_runs_are_compared(client: TestClient, ask: Ask) -> None:
+    first, second = ask("One?"), ask("Two?")
+
+    assert f'name="run" value="{first.id}"' in client.get("/view/").text
+    ticked = client.get(f"/view/compare?run={first.id}&run={second.id}").text
+    assert "One?" in ticked
+    assert "Two?" in ticked

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from html import escape
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, cast
 from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
@@ -164,7 +164,7 @@ def _converter() -> Callable[..., str] | None:
         return None
     from latex2mathml.converter import convert  # noqa: PLC0415
 
-    return convert
+    return cast("Callable[..., str]", convert)
 
 
 def _formula(latex: str, source: str, *, is_block: bool) -> str:

@@ -76,13 +76,15 @@ class Aligned:
 
 
 def compare(request: Request) -> Response:
-    """The comparison of the runs `a` and `b`; without `b`, a page to choose it."""
+    """The comparison of the runs `a` and `b`, or of the first two of `run`; without a second, a page to choose it."""
     query, records = request.query_params, request.app.state.records
     assert isinstance(records, RunRecords)
-    first = records.find(query.get("a", "").strip())
-    if not query.get("b", "").strip():
+    ticked = [*query.getlist("run"), "", ""]
+    a, b = query.get("a", ticked[0]).strip(), query.get("b", ticked[1]).strip()
+    first = records.find(a)
+    if not b:
         return page(request, "compare_choose.html", first=first[0], candidates=_candidates(request, first[0]))
-    second = records.find(query["b"].strip())
+    second = records.find(b)
     runs = (first[1], second[1])
     return page(
         request,

@@ -231,6 +231,21 @@ function chooseSteps() {
   showChosen(true);
 }
 
+/** j and k walk through runs or steps, Enter opens one, / goes to the search, ? says so. */
+function useKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    const links = Array.from(main.querySelectorAll("td.question a, .step-head a.name"));
+    const at = links.indexOf(document.activeElement);
+    if (event.key === "j") links[Math.min(at + 1, links.length - 1)]?.focus();
+    else if (event.key === "k") links[Math.max(at - 1, 0)]?.focus();
+    else if (event.key === "/") main.querySelector("input[type=search]")?.focus();
+    else if (event.key === "?") document.getElementById("keys").hidden ^= true;
+    else return;
+    event.preventDefault();
+  });
+}
+
 /** Links to an export copy it instead, and say so. */
 function copyExports() {
   document.addEventListener("click", async (event) => {
@@ -254,4 +269,5 @@ submitWhileTyping();
 follow();
 checkWhileTyping();
 chooseSteps();
+useKeys();
 copyExports();
