@@ -2,7 +2,7 @@
 # LoRA on the paper's 7B Conductor, with the weights below the adapters divided by FSDP2 among two GPUs of 80 GB.
 # GPU 0    process 0 and its vLLM; it also runs the workflows and writes all files
 # GPU 1    process 1 and its vLLM
-# dry run  57 GiB of each GPU, 24 of them vLLM's; 57 GiB of the machine's memory; 97 GiB of disk
+# dry run  53 GiB of each GPU, 24 of them vLLM's
 # note     TRL 1.16 marks merging adapters below FSDP, for vLLM, as an open question: 2-gpus-lora.sh needs no merging of
 #          divided weights, and fits as well
 # rate     1e-5 in each stage, ten times the paper's: 1-gpu-lora.sh says why

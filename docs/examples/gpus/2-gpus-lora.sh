@@ -2,7 +2,7 @@
 # LoRA on the paper's 7B Conductor, with a copy of the frozen weights, in 32 bits, on each of two GPUs of 80 GB.
 # GPU 0    process 0 and its vLLM; it also runs the workflows and writes all files
 # GPU 1    process 1 and its vLLM
-# dry run  68 GiB of each GPU, 24 of them vLLM's; 57 GiB of the machine's memory; 94 GiB of disk
+# dry run  68 GiB of each GPU, 24 of them vLLM's
 # bits     1-gpu-lora.sh says why the weights are not kept in 16
 # rate     1e-5 in each stage, ten times the paper's: 1-gpu-lora.sh says why
 # begin    sh 2-gpus-lora.sh --out runs/lora, and other options

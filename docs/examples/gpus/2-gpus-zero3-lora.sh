@@ -3,7 +3,7 @@
 # Before: pip install deepspeed
 # GPU 0    process 0 and its vLLM; it also runs the workflows and writes all files
 # GPU 1    process 1 and its vLLM
-# dry run  57 GiB of each GPU, 24 of them vLLM's; 57 GiB of the machine's memory; 97 GiB of disk
+# dry run  53 GiB of each GPU, 24 of them vLLM's
 # note     before vLLM writes, TRL gathers all weights on each GPU to merge adapters: 28 GiB that the dry run does not
 #          count, at a time without activations
 # rate     1e-5 in each stage, ten times the paper's: 1-gpu-lora.sh says why

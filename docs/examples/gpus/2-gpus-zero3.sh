@@ -3,7 +3,7 @@
 # Before: pip install deepspeed
 # GPU 0    process 0 and its vLLM; it also runs the workflows and writes all files
 # GPU 1    process 1 and its vLLM
-# dry run  41 GiB of each GPU, 24 of them vLLM's; 198 GiB of the machine's memory; 1,217 GiB of disk
+# dry run  39 GiB of each GPU, 24 of them vLLM's
 # offload  weights, gradients and moments stay in the machine's memory, and move to the GPUs layer by layer;
 #          DeepSpeed has a second copy of weights and of gradients there, which FSDP2 does not need
 # begin    sh 2-gpus-zero3.sh --out runs/7b, and other options

@@ -2,7 +2,7 @@
 # All weights of the paper's 7B Conductor, divided by FSDP2 among eight GPUs of 80 GB.
 # GPU 0         process 0 and its vLLM; it also runs the workflows and writes all files
 # GPUs 1 to 7   processes 1 to 7, each with its vLLM
-# dry run       56 GiB of each GPU, 24 of them vLLM's; 226 GiB of the machine's memory; 1,217 GiB of disk
+# dry run       53 GiB of each GPU, 24 of them vLLM's
 # begin         sh 8-gpus-fsdp.sh --out runs/7b, and other options
 # resume        sh 8-gpus-fsdp.sh --resume runs/7b
 set -e

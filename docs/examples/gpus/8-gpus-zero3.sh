@@ -3,7 +3,7 @@
 # Before: pip install deepspeed
 # GPU 0         process 0 and its vLLM; it also runs the workflows and writes all files
 # GPUs 1 to 7   processes 1 to 7, each with its vLLM
-# dry run       59 GiB of each GPU, 24 of them vLLM's; 226 GiB of the machine's memory; 1,217 GiB of disk
+# dry run       53 GiB of each GPU, 24 of them vLLM's
 # begin         sh 8-gpus-zero3.sh --out runs/7b, and other options
 # resume        sh 8-gpus-zero3.sh --resume runs/7b
 set -e

@@ -98,7 +98,7 @@ def _train(args: argparse.Namespace) -> int:
     stages: tuple[StageName, ...] = plan.train.stages() if stage == "all" else (cast("StageName", stage),)
     folder = out or Path(args.out or f"runs/{Path(name).name.removesuffix('.toml')}-seed{plan.train.seed}")
     if args.dry_run:
-        return _dry_run(plan, stages, folder, args)
+        return _dry_run(plan, stages, args)
     try:
         return _run(plan, stages, folder, {"settings": settings, "stage": stage}, args)
     except RunEnded as error:
@@ -120,11 +120,11 @@ def _begun(args: argparse.Namespace) -> tuple[str, list[str], str, Path]:
         raise UsageError(f"{folder} does not hold a training: {_RESOLVED} cannot be read ({error})") from error
 
 
-def _dry_run(plan: Plan, stages: Sequence[StageName], folder: Path, args: argparse.Namespace) -> int:
+def _dry_run(plan: Plan, stages: Sequence[StageName], args: argparse.Namespace) -> int:
     from wfdsl_rl.cli.train_output import estimate_text, launch_command
     from wfdsl_rl.training.estimate import estimate_of
 
-    estimate = estimate_of(plan, stages, out=folder, launch=launch_command(plan.train, args))
+    estimate = estimate_of(plan, stages, launch=launch_command(plan.train, args))
     if args.json:
         print_json(estimate.to_dict(), indent=2)
     else:

@@ -19,8 +19,7 @@ from wfdsl.cli.display.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl.render.text import counted
 from wfdsl_rl.training.config import StageName, TrainConfig
-from wfdsl_rl.training.estimate import CORE_SPEED, PAPER_USD, Estimate, StageTime, Time
-from wfdsl_rl.training.memory import Disk, Host, Memory
+from wfdsl_rl.training.estimate import PAPER_USD, Estimate, Memory, StageTime
 from wfdsl_rl.training.missing import runs_on_cpu
 
 _SHOWN = ("reward", "valid", "cut", "accuracy", "steps", "kept", "entropy", "kl", "loss")
@@ -174,10 +173,7 @@ def estimate_text(estimate: Estimate) -> str:
         *_rows("stage", [_stage(name, train) for name in estimate.stages]),
         *_work(estimate),
         *_memory(estimate.memory),
-        *_host(estimate.host),
-        *_disk(estimate.disk),
         *_time(estimate),
-        *_computing(estimate),
         *_rows("missing", estimate.missing),
         *_rows("launch", [estimate.launch, *([_SERVER] if train["trl"].get("vllm_mode") == "server" else [])]),
     ]
@@ -209,7 +205,6 @@ def _stage(name: str, train: dict[str, Any]) -> str:
 
 
 def _work(estimate: Estimate) -> list[tuple[str, str]]:
-    about = "at most" if estimate.at_most else "about"
     cost = "not known: a worker has no price"
     if estimate.usd is not None:
         each = f"${estimate.usd / max(estimate.runs, 1):.4f} a workflow"
@@ -220,7 +215,7 @@ def _work(estimate: Estimate) -> list[tuple[str, str]]:
     parts = ", ".join(f"{number:,} for {purpose}" for purpose, number in estimate.runs_by_purpose.items() if number)
     return [
         ("completions", f"{estimate.completions:,}"),
-        ("runs", f"{about} {estimate.runs:,} workflows: {parts}"),
+        ("runs", f"about {estimate.runs:,} workflows: {parts}"),
         ("calls", f"about {estimate.calls:,} ({estimate.calls // max(estimate.runs, 1)} steps per workflow)"),
         ("cost", cost),
     ]
@@ -237,7 +232,7 @@ def _memory(memory: Memory | None) -> list[tuple[str, str]]:
     """What each process needs, a line for each part, and what to change if there is less."""
     if memory is None:
         return [("memory", "not known: set train.size")]
-    rows = [f"{part.name:<16} {_size(part.gib):>10}  {part.how}" for part in memory.parts]
+    rows = [f"{name:<16} {_size(gib):>10}" for name, gib in memory.parts.items()]
     where = "this machine" if memory.on_cpu else "a GPU"
     verdict = (
         f"{'of' if memory.fits else 'more than'} the {memory.limit_gib:.3g} GiB of {where}, in the stage {memory.stage}"
@@ -248,70 +243,24 @@ def _memory(memory: Memory | None) -> list[tuple[str, str]]:
     return _rows("memory", rows)
 
 
-def _host(host: Host | None) -> list[tuple[str, str]]:
-    if host is None:
-        return []
-    kept = f", in training {_size(host.training_gib)}" if host.training_gib else ""
-    times = f"loading {_size(host.loading_gib)}{kept}, saving {_size(host.saving_gib)}"
-    return [
-        ("", f"{'machine':<16} {_size(host.gib):>10}  all processes: {times}; this machine has {_size(host.limit_gib)}")
-    ]
-
-
-def _disk(disk: Disk | None) -> list[tuple[str, str]]:
-    if disk is None:
-        return []
-    checkpoints = f"{counted(disk.checkpoints, 'checkpoint')} of {_size(disk.checkpoint_gib)}"
-    models = f"{counted(disk.finals, 'model')} of {_size(disk.final_gib)}"
-    free = f"{disk.folder} has {_size(disk.free_gib)} free"
-    return [("disk", f"at most {_size(disk.gib)}: {checkpoints}, {models}; {free}")]
-
-
 def _time(estimate: Estimate) -> list[tuple[str, str]]:
-    """The time of a training on GPUs, or with workers that take time, and how that of a step was computed."""
-    time, on_cpu = estimate.time, _on_cpu(estimate)
-    if on_cpu and not time.latency_s:
+    """The wait for workers that take time."""
+    time = estimate.time
+    if not time.latency_s:
         return []
-    device = "core" if on_cpu else "GPU"
-    total = f"all stages {_hours(time.seconds)}, or {time.device_hours:,.0f} {device}-hours"
-    return _rows("time", [*map(_stage_time, time.stages), total, *_formulas(time, device)])
+    stage = next((each for each in time.stages if each.calls), time.stages[0])
+    calls = f"{stage.calls:,} calls, {time.in_flight} at once, {time.latency_s:g} s each in the mean (our choice)"
+    total = f"all stages {_hours(time.seconds)}, without writing and updating"
+    how = f"{calls}, within the requests per minute of the pool file"
+    return _rows("waiting", [*map(_stage_time, time.stages), total, how])
 
 
 def _stage_time(stage: StageTime) -> str:
-    parts = {"writing": stage.writing_s, "waiting": stage.waiting_s, "updating": stage.updating_s}
-    step = " + ".join(f"{name} {_hours(seconds)}" for name, seconds in parts.items())
+    """How long it waits for the slowest workflow of each step."""
     beside = "rejection sampling" if stage.stage == "sft" else "evaluations"
     more = f" + {beside} {_hours(stage.beside_s)}" if stage.beside_s else ""
-    return f"{stage.stage} {_hours(stage.seconds)} = {stage.steps} x ({step}){more}"
-
-
-def _formulas(time: Time, device: str) -> list[str]:
-    """How the time of a step was computed, with the numbers of the first stage that asks workers."""
-    stage = next((each for each in time.stages if each.calls), time.stages[0])
-    calls = f"{stage.calls:,.0f} calls, {time.in_flight} at once, {time.latency_s:g} s each in the mean"
-    waiting = f"waiting for the slowest workflow: {calls}, within the requests per minute of the pool file"
-    if time.tokens_per_s is None:
-        return [waiting, "writing and updating are not known: set train.size"]
-    writers, trainers = (counted(number, device) for number in (time.writers, time.trainers))
-    return [
-        f"writing {stage.tokens:,.0f} tokens / ({writers} x {time.tokens_per_s:,.0f} a second)",
-        waiting,
-        f"updating {stage.operations:.1e} operations / ({trainers} x {time.operations_per_s:.0e} a second)",
-        "speeds (of writing: vLLM's) and the time of a call are our choice; moving offloaded layers is not counted",
-    ]
-
-
-def _computing(estimate: Estimate) -> list[tuple[str, str]]:
-    if estimate.operations is None or not _on_cpu(estimate):
-        return []
-    each = _hours(estimate.operations / CORE_SPEED)
-    return [
-        ("computing", f"about {estimate.operations:.1e} operations: {each} on a core with {CORE_SPEED:.0e} a second")
-    ]
-
-
-def _on_cpu(estimate: Estimate) -> bool:
-    return estimate.memory is not None and estimate.memory.on_cpu
+    slowest = f"{_hours(stage.waiting_s)} for the slowest workflow"
+    return f"{stage.stage} {_hours(stage.seconds)} = {stage.steps} x {slowest}{more}"
 
 
 def _hours(seconds: float) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from wfdsl.conductor.effort import Effort
 from wfdsl.config import from_table, to_table
+from wfdsl.errors import UsageError
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import Ablation, RewardValues
 
@@ -52,7 +53,6 @@ _READ: Final = {
     "vllm_mode": str,
     "vllm_gpu_memory_utilization": float,
     "vllm_max_model_length": int,
-    "save_total_limit": int,
 }
 """The arguments of TRL that the dry run reads, which has no TRL to check them."""
 _FIXED: Final = ("num_iterations", "shuffle_dataset", "remove_unused_columns", "logging_steps", "reward_weights")
@@ -99,12 +99,12 @@ class ModelSize(Table):
 
     parameters: float = Field(gt=0)
     """Number of weights."""
-    layers: int | None = Field(default=None, gt=0)
+    layers: int = Field(gt=0)
     """Number of transformer blocks."""
-    width: int | None = Field(default=None, gt=0)
+    width: int = Field(gt=0)
     """The size of the hidden states."""
-    vocabulary: int | None = Field(default=None, gt=0)
-    """Number of tokens. Activations are estimated if layers, width and vocabulary are given."""
+    vocabulary: int = Field(gt=0)
+    """Number of tokens."""
 
 
 class SftConfig(Table):
@@ -323,6 +323,24 @@ class TrainConfig(Table):
         tables: dict[StageName, GrpoConfig] = {"base": self.base, "pools": self.pools, "recursion": self.recursion}
         return tables[stage]
 
+    @property
+    def divides(self) -> bool:
+        """Whether weights, gradients and moments are divided among processes: a plain process divides nothing."""
+        return self.sharding != "none" and (self.processes or 1) > 1
+
+    def half_frozen(self, *, on_cpu: bool) -> bool:
+        """Whether the weights below adapters are kept in 16 bits: on a GPU that computes in 16 bits, if they are whole.
+
+        FSDP and ZeRO-3 divide 32-bit weights. For vLLM, TRL 1.16 adds the adapters to the weights before each
+        generation and takes them off again; rounding to 16 bits would change the weights a little each time.
+        """
+        rounds_well = self.sharding == "none" and not self.trl.get("use_vllm")
+        return self.lora is not None and rounds_well and not on_cpu and bool(self.trl.get("bf16", True))
+
+    def recomputes(self, *, on_cpu: bool) -> bool:
+        """Whether activations are computed again on the way back, by FSDP or by transformers."""
+        return self.sharding == "fsdp" or bool(self.trl.get("activation_checkpointing", not on_cpu))
+
     def problems(self, pool: Pool, stages: Sequence[StageName]) -> Iterable[str]:
         """Options that are well-formed and cannot be run, one message each."""
         if not stages:
@@ -349,6 +367,20 @@ class TrainConfig(Table):
             yield missing_worker("train.ablation.worker", self.ablation.worker, pool)
         if "pools" in stages and any(not 0 < count <= len(pool) for count in self.pools.pick):
             yield f"train.pools.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
+
+
+def share_of(batch: int, micro: int, processes: int) -> int:
+    """How many completions of a step each process gets, `micro` at a time.
+
+    Raises:
+        UsageError: they cannot be shared evenly.
+    """
+    if batch % (processes * max(min(micro, batch // processes), 1)):
+        raise UsageError(
+            f"{processes} processes cannot share {batch} completions evenly, {micro} at a time: "
+            "change prompts_per_step, group_size or micro_batch"
+        )
+    return batch // processes
 
 
 def missing_worker(key: str, worker: int, pool: Pool) -> str:

@@ -24,8 +24,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig
-from wfdsl_rl.training.memory import recomputes, share_of
+from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig, share_of
 from wfdsl_rl.training.recursion import FirstRounds
 
 
@@ -141,7 +140,7 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "output_dir": str(folder),
         "bf16": _mixed_precision(train),
         "use_cpu": on_cpu(),
-        "activation_checkpointing": recomputes(train, on_cpu=on_cpu()) and not _fsdp_recomputes(train),
+        "activation_checkpointing": train.recomputes(on_cpu=on_cpu()) and not _fsdp_recomputes(train),
         "disable_tqdm": True,
         "report_to": list(train.report_to) or "none",
         "run_name": f"{folder.parent.name}-{folder.name}",

@@ -1,4 +1,4 @@
-"""What a training needs and this machine does not have: keys, packages, GPUs, memory, files, each with what to do.
+"""What a training needs and this machine does not have: keys, packages, GPUs, files, each with what to do.
 
 Options with which a training would start and then fail are here too.
 """
@@ -18,31 +18,24 @@ from wfdsl.installation import install_command
 from wfdsl.tasks.task import Task
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl_rl.training.config import StageName, TrainConfig
-from wfdsl_rl.training.memory import Disk, Host, Pass, divides
 from wfdsl_rl.training.plan import Plan
 
 _PACKAGES: Final = ("torch", "transformers", "trl", "datasets", "accelerate")
 _WANTED: Final = {"vllm": "'vllm>=0.22.0,<=0.31.0'", "deepspeed": "deepspeed"}
 """What to install for a package. Source of the versions of vLLM: those that TRL 1.16 supports."""
-_STEP: Final = 1024
-"""What a length for vLLM is rounded up to. Our choice."""
-_ON_ONE_GPU: Final = ("processes=1", "sharding=none", "offload=false", "lora.rank=32")
-"""Settings for adapters on one GPU. Our choice."""
-_ADAPTERS_RATE: Final = "1e-5"
-"""Their learning rate, ten times the paper's, which is for all weights. Our choice, after Schulman et al. 2025."""
 
 
-def missing_for(
-    plan: Plan, tasks: Sequence[Task], passes: Mapping[StageName, Pass], host: Host | None, disk: Disk | None
-) -> list[str]:
-    """One line for each thing that is missing; tasks that cannot be read are the caller's to tell."""
+def missing_for(plan: Plan, tasks: Sequence[Task], longest: Mapping[StageName, int]) -> list[str]:
+    """One line for each thing that is missing; tasks that cannot be read are the caller's to tell.
+
+    `longest` has the tokens of each stage's longest prompt and completion.
+    """
     return [
         *_packages(plan.train),
-        *_gpus(plan),
-        *_space(plan.train, host, disk),
+        *_gpus(plan.train),
         *_sharding(plan.train),
-        *_vllm_length(plan.train, passes),
-        *_model(plan),
+        *_vllm_length(plan.train, longest),
+        *_model(plan.train.model),
         *asyncio.run(_workers(plan)),
         *_sandbox(tasks),
     ]
@@ -74,23 +67,13 @@ def _allows_cpu(train: TrainConfig) -> bool:
     return not train.trl.get("use_vllm") and train.sharding == "none"
 
 
-def _gpus(plan: Plan) -> Iterator[str]:
-    count = plan.train.processes or 1
-    if _allows_cpu(plan.train):
-        return
-    server = has_server(plan.train)
-    found = _found_gpus()
-    if found < count + server:
+def _gpus(train: TrainConfig) -> Iterator[str]:
+    count, server, found = train.processes or 1, has_server(train), _found_gpus()
+    if not _allows_cpu(train) and found < count + server:
         more = ", and one for the vLLM server" if server else ""
-        needed = f"GPUs: {count} of {plan.train.gpu_gib:g} GiB{more}; this machine has {found}"
-        smaller = "" if count == 1 and plan.train.lora is not None else f", or {_adapters(plan.train)}"
+        smaller = "" if train.lora else ", or train adapters on one, as docs/examples/gpus/1-gpu-lora.sh does"
+        needed = f"GPUs: {count} of {train.gpu_gib:g} GiB{more}; this machine has {found}"
         yield f"{needed}; use a machine that has them{smaller}"
-
-
-def _adapters(train: TrainConfig) -> str:
-    rates = [f"{name}.learning_rate={_ADAPTERS_RATE}" for name in train.stages() if name != "sft"]
-    settings = " ".join(f"--set train.{setting}" for setting in (*_ON_ONE_GPU, *rates))
-    return f"train adapters on one: {settings}"
 
 
 def has_server(train: TrainConfig) -> bool:
@@ -106,38 +89,24 @@ def _found_gpus() -> int:
     return int(torch.cuda.device_count())
 
 
-def _space(train: TrainConfig, host: Host | None, disk: Disk | None) -> Iterator[str]:
-    smaller = ", or train adapters (train.lora)" if train.lora is None else ""
-    if host is not None and not host.fits:
-        needed = f"memory: {host.gib:,.0f} GiB for all processes; this machine has {host.limit_gib:,.0f}"
-        yield f"{needed}; use a machine that has as much{smaller}"
-    if disk is not None and not disk.fits:
-        needed = f"disk: {disk.gib:,.0f} GiB; {disk.folder} has {disk.free_gib:,.0f} free"
-        yield f"{needed}; use another --out, keep fewer checkpoints (train.trl.save_total_limit=1){smaller}"
-
-
 def _sharding(train: TrainConfig) -> Iterator[str]:
-    if train.sharding != "none" and not divides(train):
+    if train.sharding != "none" and not train.divides:
         cure = "set train.processes to the number of GPUs, or train.sharding = none and train.offload = false"
         yield f"train.sharding: one process divides and offloads nothing; {cure}"
 
 
-def _vllm_length(train: TrainConfig, passes: Mapping[StageName, Pass]) -> Iterator[str]:
+def _vllm_length(train: TrainConfig, longest: Mapping[StageName, int]) -> Iterator[str]:
     """The context of a vLLM beside the training; a server has its own."""
     length = train.trl.get("vllm_max_model_length")
     if not train.trl.get("use_vllm") or has_server(train) or length is None:
         return
-    name, longest = max(passes.items(), key=lambda item: item[1].row_tokens)
-    if longest.row_tokens > length:
-        needed = f"{longest.prompt_tokens:,} of the longest prompt and {longest.completion_tokens:,} of its completion"
-        yield (
-            f"train.trl.vllm_max_model_length: {length:,} tokens are fewer than {needed}, as estimated for the stage "
-            f"{name}; set it to {-(-longest.row_tokens // _STEP) * _STEP}"
-        )
+    name, tokens = max(longest.items(), key=lambda item: item[1])
+    if tokens > length:
+        needed = f"{tokens:,} of the longest prompt and completion, as estimated for the stage {name}"
+        yield f"train.trl.vllm_max_model_length: {length:,} tokens are fewer than {needed}; set it to {tokens}"
 
 
-def _model(plan: Plan) -> Iterator[str]:
-    model = plan.train.model
+def _model(model: str) -> Iterator[str]:
     if Path(model).exists():
         return
     if model == SHIPPED_MODEL:

@@ -12,7 +12,6 @@ from wfdsl_rl.training.config import StageName
 from wfdsl_rl.training.data import eval_rows, read_rows, stage_rows
 from wfdsl_rl.training.grpo import RecursionTrainer, grpo_config, grpo_trainer, leave_server, on_cpu, sft_trainer
 from wfdsl_rl.training.health import HealthChecks
-from wfdsl_rl.training.memory import half_frozen
 from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.recursion import FirstRounds
 from wfdsl_rl.training.rejection import rejection_sampled
@@ -28,7 +27,7 @@ def train_sft(setup: Setup, model: str, *, checkpoint: Path | None = None) -> Pa
     """Train the stage `sft`, from its beginning or from a checkpoint; the folder of its model."""
     sft, lora, folder = setup.train.sft, setup.train.lora, setup.folder("sft")
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer, network = load_model(model, half=half_frozen(setup.train, on_cpu=on_cpu()))
+    tokenizer, network = load_model(model, half=setup.train.half_frozen(on_cpu=on_cpu()))
     rows = setup.processes.on_first(lambda: _sft_rows(setup, (tokenizer, network)))
     metrics = MetricLines(setup.metrics_file, "sft", setup.listeners)
     callbacks = [metrics] if setup.processes.is_first else []
@@ -53,7 +52,7 @@ def train_grpo(setup: Setup, stage: StageName, model: str, *, checkpoint: Path |
     health, kl = HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
     held_out, resumed = eval_rows(setup, stage), checkpoint is not None
     arguments = grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed)
-    half = half_frozen(setup.train, on_cpu=on_cpu())
+    half = setup.train.half_frozen(on_cpu=on_cpu())
     tokenizer, network = load_model(model, half=half)  # after the arguments, which say how weights are spread
     reward = stage_reward(
         setup,

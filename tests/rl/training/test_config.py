@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,8 +11,7 @@ from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, ModelSize, TrainConfig
-from wfdsl_rl.training.estimate import INPUT_TOKENS, OUTPUT_TOKENS, PAPER_USD, STEPS
-from wfdsl_rl.training.memory import host_of, memory_of, pass_of
+from wfdsl_rl.training.estimate import GIB, INPUT_TOKENS, OUTPUT_TOKENS, PAPER_USD, STEPS, memory_of, pass_of
 from wfdsl_rl.training.plan import preset_names, read_plan
 
 if TYPE_CHECKING:
@@ -108,103 +106,50 @@ def test_a_stage_without_steps_cannot_be_run(capsys: pytest.CaptureFixture[str])
     assert "train.pools.iterations is 0, so the stage pools has nothing to do" in capsys.readouterr().err
 
 
-GIB = 1 << 30
 OF_ADAPTERS = 28 * (3584 + 3584 + 2 * (3584 + 512) + 3584 + 3584 + 3 * (3584 + 18944))
 """Weights of Qwen2.5-7B's adapters for each rank: of queries, keys and values, the output and the MLP."""
 SEVEN = ModelSize(parameters=7.6e9, layers=28, width=3584, vocabulary=152064)
-STAGE = GrpoConfig(micro_batch=8)
 
 
-def parts(**options: Any) -> dict[str, float]:
-    train = TrainConfig(model="x", tasks="y", **options)
-    return sizes(train, STAGE)
-
-
-def sizes(train: TrainConfig, stage: GrpoConfig, machine_gib: float | None = None) -> dict[str, float]:
-    found = memory_of(train, SEVEN, "base", pass_of(train, stage, prompt_tokens=1000), machine_gib=machine_gib)
-    return {part.name: part.gib for part in found.parts}
+def parts(*, on_cpu: bool = False, **options: Any) -> dict[str, float]:
+    """GiB of the stage `base`, with rows of 2,024 tokens."""
+    train = TrainConfig(model="x", tasks="y", **{"base": GrpoConfig(micro_batch=8), **options})
+    return memory_of(train, SEVEN, "base", pass_of(train, "base", 1000), on_cpu=on_cpu).parts
 
 
 def test_memory_is_that_of_how_the_weights_are_trained_and_divided() -> None:
     whole = parts()
     assert whole["weights"] == pytest.approx(4 * 7.6e9 / GIB)
     assert whole["optimizer"] == 2 * whole["weights"] == 2 * whole["gradients"]
-    assert "gathered layers" not in whole
-
-    shared = parts(processes=8, sharding="fsdp")
-    assert shared["weights"] == pytest.approx(whole["weights"] / 8)
-    assert shared["gathered layers"] > 0
-
-    adapted = parts(lora=LoraConfig())
-    assert whole["weights"] / 2 < adapted["weights"] < 0.55 * whole["weights"]
-    assert adapted["optimizer"] == pytest.approx(8 * OF_ADAPTERS * 16 / GIB, rel=0.01)
-
+    assert parts(processes=8, sharding="fsdp")["weights"] == pytest.approx(whole["weights"] / 8)
+    assert parts(sharding="fsdp")["weights"] == whole["weights"]  # one process divides nothing
+    assert parts(base=GrpoConfig(micro_batch=8, beta=0.1))["weights"] == 2 * whole["weights"]  # the reference
     assert "weights" not in parts(processes=2, sharding="fsdp", offload=True)
     assert parts(trl={"use_vllm": True, "vllm_gpu_memory_utilization": 0.25})["vLLM"] == 20.0
     assert "vLLM" not in parts(trl={"use_vllm": True, "vllm_mode": "server"})
 
 
-@pytest.mark.parametrize("rank", [16, 32, 256])
-def test_adapters_need_as_much_as_their_rank_says(rank: int) -> None:
-    lora = LoraConfig(rank=rank)
-    moments = 8 * OF_ADAPTERS * rank / GIB
-    train = TrainConfig(model="x", tasks="y", lora=lora)
-    unknown = memory_of(train, ModelSize(parameters=7.6e9), "base", pass_of(train, STAGE, prompt_tokens=1000))
+@pytest.mark.parametrize("rank", [16, 256])
+def test_adapters_need_as_much_as_their_rank_says_beside_frozen_weights(rank: int) -> None:
+    lora, of_adapters = LoraConfig(rank=rank), OF_ADAPTERS * rank / GIB
+    plain, cpu = parts(lora=lora), parts(lora=lora, on_cpu=True)
 
-    assert parts(lora=lora)["optimizer"] == pytest.approx(moments, rel=0.01)
-    assert {part.name: part.gib for part in unknown.parts}["optimizer"] == pytest.approx(moments, rel=0.01)
-
-
-@pytest.mark.parametrize("mode", ["colocate", "server"])
-def test_weights_that_adapters_are_added_to_for_vllm_have_32_bits(mode: str) -> None:
-    plain, merged = (parts(lora=LoraConfig(), trl=extra) for extra in ({}, {"use_vllm": True, "vllm_mode": mode}))
-
-    assert merged["weights"] - plain["weights"] == pytest.approx(2 * 7.6e9 / GIB)
+    assert plain["optimizer"] == pytest.approx(8 * of_adapters, rel=0.01)
+    assert plain["weights"] == pytest.approx(2 * 7.6e9 / GIB + 4 * of_adapters, rel=0.01)
+    for mode in ("colocate", "server"):  # for vLLM, adapters are added to 32-bit weights
+        merged = parts(lora=lora, trl={"use_vllm": True, "vllm_mode": mode})
+        assert merged["weights"] == cpu["weights"] == pytest.approx(plain["weights"] + 2 * 7.6e9 / GIB)
 
 
-def test_zero3_has_a_second_copy_of_trained_weights_and_of_offloaded_gradients() -> None:
-    """Source: what DeepSpeed 0.19 kept of a small model, in bytes for each weight: 20, or 24 with offload."""
-    shared, fsdp = (parts(processes=8, sharding=name) for name in ("zero3", "fsdp"))
-    kept = ("weights", "copies", "gradients", "optimizer")
-    assert sum(shared[part] for part in kept) == pytest.approx(20 * 7.6e9 / 8 / GIB)
-    assert "copies" not in fsdp
-    assert "copies" not in parts(sharding="zero3")
+def test_activations_grow_with_the_completions_of_a_pass_and_are_kept_on_a_cpu() -> None:
+    one, two, eight = (parts(base=GrpoConfig(micro_batch=rows))["activations"] for rows in (1, 2, 8))
 
-    moved = {
-        name: host_of(TrainConfig(model="x", tasks="y", processes=2, sharding=name, offload=True), SEVEN)
-        for name in ("zero3", "fsdp")
-    }
-    assert moved["zero3"].training_gib == pytest.approx(24 * 7.6e9 / GIB)
-    assert moved["fsdp"].training_gib == pytest.approx(16 * 7.6e9 / GIB)
-    assert moved["zero3"].saving_gib == pytest.approx((24 + 4) * 7.6e9 / GIB)
-    assert moved["fsdp"].saving_gib == pytest.approx((12 + 4 + 8) * 7.6e9 / GIB)
+    assert two == pytest.approx(2 * one)
+    assert 4 * one < eight < 8 * one  # logits have a largest tile
+    assert parts(on_cpu=True)["activations"] > 10 * eight
 
 
-def test_activations_grow_with_the_completions_of_a_pass_and_logits_up_to_a_tile() -> None:
-    train = TrainConfig(model="x", tasks="y")
-    one, two, eight = (sizes(train, GrpoConfig(micro_batch=rows)) for rows in (1, 2, 8))
-
-    assert two["activations"] == pytest.approx(2 * one["activations"])
-    assert two["logits"] == 2 * one["logits"] == pytest.approx(2 * 1024 * 32768 * 8 / GIB)
-    assert eight["logits"] == 4 * one["logits"]
-
-
-def test_on_a_cpu_frozen_weights_have_32_bits_and_activations_of_all_layers_are_kept() -> None:
-    lora = LoraConfig()
-    gpu = sizes(TrainConfig(model="x", tasks="y", lora=lora), STAGE)
-    cpu = sizes(TrainConfig(model="x", tasks="y", lora=lora), STAGE, machine_gib=64)
-    half = sizes(TrainConfig(model="x", tasks="y", lora=lora, trl={"bf16": True}), STAGE, machine_gib=64)
-
-    assert cpu["weights"] == pytest.approx((7.6e9 * 4 + OF_ADAPTERS * 16 * 4) / GIB, rel=1e-3)
-    assert gpu["weights"] == pytest.approx((7.6e9 * 2 + OF_ADAPTERS * 16 * 4) / GIB, rel=1e-3)
-    assert cpu["activations"] == pytest.approx(80 / 50 * half["activations"])
-    assert half["activations"] > 10 * gpu["activations"]
-    assert half["16-bit weights"] == pytest.approx(7.6e9 * 2 / GIB)
-    assert "16-bit weights" not in cpu
-    assert "programs" not in gpu
-
-
-def test_what_was_measured_of_smollm2_is_what_the_dry_run_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_measured_of_smollm2_is_near_what_the_dry_run_says(capsys: pytest.CaptureFixture[str]) -> None:
     found = {}
     for stage in ("base", "sft"):
         assert main(["smollm2-135m", "--dry-run", "--json", "--stage", stage]) == 0
@@ -213,8 +158,8 @@ def test_what_was_measured_of_smollm2_is_what_the_dry_run_says(capsys: pytest.Ca
             pytest.skip("this machine has a GPU")
         found[stage] = memory["gib"]
 
-    assert found["base"] == pytest.approx(11.4, rel=0.15)  # resident memory at its highest, 16 iterations
-    assert found["sft"] == pytest.approx(5.5, rel=0.4)
+    assert found["base"] == pytest.approx(11.4, rel=0.25)  # resident memory at its highest, 16 iterations
+    assert found["sft"] == pytest.approx(5.5, rel=0.25)
 
 
 def test_a_dry_run_says_that_a_model_does_not_fit_and_what_to_change(capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,36 +190,6 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
     assert shown["simulated"]
     assert "1: medium" in shown["prompt"]
     assert not [line for line in shown["missing"] if line.startswith("tasks")]
-
-
-Operations: TypeAlias = Callable[..., float]
-
-
-@pytest.fixture
-def operations(capsys: pytest.CaptureFixture[str]) -> Operations:
-    """What the stage `base` of a preset would compute."""
-
-    def counted(*settings: str, preset: str = "smollm2-135m") -> float:
-        words = [word for setting in ("train.eval_count=0", *settings) for word in ("--set", setting)]
-        assert main([preset, "--dry-run", "--stage", "base", "--json", *words]) == 0
-        return float(json.loads(capsys.readouterr().out)["operations"])
-
-    return counted
-
-
-def test_a_dry_run_counts_what_is_computed(operations: Operations) -> None:
-    known = operations("train.base.iterations=8")
-
-    completions = 8 * 4 * 8 * 96
-    assert known > 2 * 0.135e9 * 3 * completions  # read to be written, and twice that with gradients of adapters
-    assert operations("train.base.iterations=16") == pytest.approx(2 * known)
-    assert operations("train.base.iterations=8", "train.prefix_cache=false") > 2 * known
-
-
-def test_a_dry_run_counts_the_passes_of_the_reference(operations: Operations) -> None:
-    plain, compared = (operations(f"train.base.beta={beta}") for beta in (0, 0.01))
-
-    assert plain < compared < 2 * plain
 
 
 def test_a_dry_run_counts_the_candidates_of_rejection_sampling(capsys: pytest.CaptureFixture[str]) -> None:

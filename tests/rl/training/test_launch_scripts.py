@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from wfdsl_rl.cli.train import main
-from wfdsl_rl.training.memory import Pass, memory_of
+from wfdsl_rl.training.estimate import Pass, memory_of
 from wfdsl_rl.training.plan import Plan, read_plan
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -153,14 +153,13 @@ def test_a_script_fits_and_says_what_the_dry_run_says_that_it_needs(
 
     assert found["memory"]["fits"]
     assert found["memory"]["limit_gib"] == 80
-    gpu, host, disk = (f"{found[part]['gib']:,.0f} GiB" for part in ("memory", "host", "disk"))
+    gpu = f"{found['memory']['gib']:,.0f} GiB"
     script = (ROOT / f"docs/examples/gpus/{name}.sh").read_text()
     assert f" {gpu} of {'the' if name.startswith('1-') else 'each'} GPU" in script
-    assert f" {host} of the machine's memory; {disk} of disk\n" in script
     page = (ROOT / "docs/howto/train.md").read_text().splitlines()
     rows = [line for line in page if f"(../examples/gpus/{name}.sh)" in line]
     assert len(rows) == 1
-    assert f"| {gpu} | {host} | {disk} |" in rows[0]
+    assert f"| {gpu} |" in rows[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,11 +168,9 @@ def test_the_longest_second_rounds_fit_too(name: str, tmp_path: Path) -> None:
     stage, size = train.recursion, train.size
     assert size is not None
     assert stage.micro_batch is not None
-    prompt_tokens = train.trl["vllm_max_model_length"] - stage.max_completion_tokens
+    longest = Pass(stage.micro_batch, stage.max_completion_tokens, train.trl["vllm_max_model_length"])
 
-    memory = memory_of(
-        train, size, "recursion", Pass(stage.micro_batch, prompt_tokens, stage.max_completion_tokens, stage.beta)
-    )
+    memory = memory_of(train, size, "recursion", longest)
 
     assert memory.gib < 76  # a GPU of 80 GB has a little less than 80 GiB
 
@@ -221,7 +218,7 @@ def test_all_weights_of_7b_do_not_fit_on_one_gpu(capsys: pytest.CaptureFixture[s
 
     memory = dry_run(words, capsys)["memory"]
 
-    sizes = {part["name"]: part["gib"] for part in memory["parts"]}
+    sizes = memory["parts"]
     of_weights = sizes["weights"] + sizes["gradients"] + sizes["optimizer"]
     assert of_weights > 80
     assert f"{of_weights:.0f} GiB" in (ROOT / "docs/examples/gpus/1-gpu-lora.sh").read_text()

@@ -8,7 +8,6 @@ import math
 import random
 import re
 import shlex
-import shutil
 from importlib.metadata import requires
 from itertools import count
 from pathlib import Path
@@ -19,12 +18,10 @@ import pytest
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.cli.train_output import Progress, figures
-from wfdsl_rl.training import memory, missing
-from wfdsl_rl.training.config import GrpoConfig, SftConfig, TrainConfig
-from wfdsl_rl.training.estimate import COMPLETION_TOKENS, LATENCY_S, LATENCY_SPREAD
-from wfdsl_rl.training.memory import GIB, share_of
+from wfdsl_rl.training import missing
+from wfdsl_rl.training.config import GrpoConfig, SftConfig, TrainConfig, share_of
+from wfdsl_rl.training.estimate import GIB, LATENCY_S, LATENCY_SPREAD
 
-WEIGHTS = 7.6e9 / GIB
 LORA = ("train.processes=1", "train.sharding=none", "train.offload=false", "train.lora.rank=32")
 """One GPU."""
 
@@ -137,7 +134,6 @@ def test_a_resumed_training_is_launched_by_its_folder(dry_run: Any, capsys: pyte
     assert main(["--resume", "begun", "--dry-run", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["launch"] == "torchrun --nproc_per_node 4 -m wfdsl_rl.cli.train --resume begun"
-    assert shown["disk"]["folder"] == "begun"
 
 
 def test_the_server_of_vllm_is_started_first_and_needs_a_gpu(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +142,6 @@ def test_the_server_of_vllm_is_started_first_and_needs_a_gpu(dry_run: Any, capsy
 
     shown = dry_run("train.trl.vllm_mode=server")
     assert any("2 of 80 GiB, and one for the vLLM server" in line for line in shown["missing"])
-    assert (shown["time"]["writers"], shown["time"]["trainers"], shown["time"]["devices"]) == (1, 2, 3)
 
 
 def test_runs_are_counted_by_what_they_are_for(dry_run: Any) -> None:
@@ -168,9 +163,9 @@ def test_runs_are_counted_by_what_they_are_for(dry_run: Any) -> None:
 
 def test_a_second_round_counts_the_first_one_and_a_long_reply(dry_run: Any) -> None:
     def tokens(*settings: str) -> int:
-        memory = dry_run(*settings, words=("--stage", "recursion"))["memory"]
-        (how,) = (part["how"] for part in memory["parts"] if part["name"] == "activations")
-        return int(re.findall(r"x ([\d,]+) tokens", how)[0].replace(",", ""))
+        shown = dry_run("train.trl.vllm_max_model_length=1", *settings, words=("--stage", "recursion"))
+        (line,) = (line for line in shown["missing"] if line.startswith("train.trl.vllm_max_model_length"))
+        return int(re.findall(r"set it to (\d+)", line)[0])
 
     first, second = tokens("train.recursion.forced=0"), tokens()
 
@@ -186,10 +181,8 @@ def test_prompts_are_as_long_as_the_longest_question(dry_run: Any) -> None:
 
     short, long = (dry_run(f"train.tasks={name}.jsonl", words=("--stage", "base")) for name in ("mix", "long"))
 
-    of_short, of_long = (
-        next(p["gib"] for p in each["memory"]["parts"] if p["name"] == "activations") for each in (short, long)
-    )
-    assert of_long - of_short == pytest.approx(8 * 899 * 3584 * (28 * 2 + 63.5) / GIB, rel=0.01)
+    of_short, of_long = (each["memory"]["parts"]["activations"] for each in (short, long))
+    assert of_long - of_short == pytest.approx(8 * 899 * 3584 * (28 * 2 + 66) / GIB, rel=0.01)
 
 
 def test_a_context_that_is_too_short_for_second_rounds_is_said(dry_run: Any) -> None:
@@ -228,17 +221,13 @@ def test_processes_that_cannot_share_completions_are_refused_as_at_a_start(
 def test_one_process_divides_and_offloads_nothing(dry_run: Any) -> None:
     shown = dry_run("train.processes=1")
 
-    sizes = {part["name"]: part["gib"] for part in shown["memory"]["parts"]}
-    assert sizes["weights"] == pytest.approx(4 * WEIGHTS)
-    assert "gathered layers" not in sizes
-    assert shown["host"]["training_gib"] == 0
     assert any(line.startswith("train.sharding: one process divides and offloads nothing") for line in shown["missing"])
     assert not any(line.startswith("train.sharding") for line in dry_run()["missing"])
 
 
 @pytest.mark.parametrize(
     "setting",
-    ["vllm_gpu_memory_utilization=abc", "vllm_max_model_length=8k", "save_total_limit=none", "bf16=no"],
+    ["vllm_gpu_memory_utilization=abc", "vllm_max_model_length=8k", "bf16=no"],
 )
 def test_arguments_of_trl_that_the_dry_run_reads_have_their_types(
     setting: str, capsys: pytest.CaptureFixture[str]
@@ -248,64 +237,6 @@ def test_arguments_of_trl_that_the_dry_run_reads_have_their_types(
     assert f"train.trl.{setting.partition('=')[0]}" in capsys.readouterr().err
 
 
-def test_the_memory_of_the_machine_is_the_most_of_loading_training_and_saving(
-    dry_run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory, "memory_of_machine", lambda: 100.0)
-
-    offloaded, eight, one = dry_run(), dry_run("train.processes=8", "train.offload=false"), dry_run(*LORA)
-
-    found = offloaded["host"]
-    assert found["loading_gib"] == pytest.approx(2 * 4 * WEIGHTS)
-    assert found["training_gib"] == pytest.approx(16 * WEIGHTS)
-    assert found["gib"] == found["saving_gib"] == pytest.approx(24 * WEIGHTS)  # twice weights and moments
-    assert eight["host"]["gib"] == pytest.approx(8 * 4 * WEIGHTS)
-    assert one["host"]["loading_gib"] == pytest.approx(4 * WEIGHTS)  # frozen, in 32 bits, because vLLM generates
-    assert one["host"]["gib"] == pytest.approx(4 * WEIGHTS)  # merged in 32
-    assert any(
-        "memory: 170 GiB for all processes; this machine has 100; use a machine" in x for x in offloaded["missing"]
-    )
-    assert not any(line.startswith("memory") for line in one["missing"])
-
-
-def test_a_training_on_a_cpu_has_no_memory_beside_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["smollm2-135m", "--dry-run", "--json"]) == 0
-
-    shown = json.loads(capsys.readouterr().out)
-    if not shown["memory"]["on_cpu"]:
-        pytest.skip("this machine has a GPU")
-    assert shown["host"] is None
-
-
-def test_the_disk_holds_the_checkpoints_that_are_kept_and_the_model_of_each_stage(
-    dry_run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    free = {"free": 500 * GIB}
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), free))
-
-    base = dry_run("train.base.save_every=25", words=("--stage", "base"))
-    last = dry_run("train.base.save_every=200", words=("--stage", "base"))
-    one = dry_run("train.base.save_every=25", "train.trl.save_total_limit=1", words=("--stage", "base"))
-    adapters = dry_run(*LORA, words=("--stage", "base"))
-
-    assert base["disk"]["checkpoint_gib"] == pytest.approx(16 * WEIGHTS)  # FSDP writes the weights twice
-    assert [each["disk"]["checkpoints"] for each in (base, last, one)] == [4, 1, 2]
-    assert base["disk"]["gib"] == pytest.approx((4 * 16 + 4) * WEIGHTS)
-    assert adapters["disk"]["checkpoint_gib"] == pytest.approx(12 * 25 * 32 * 28 * 3584 / GIB)  # rank 32
-    assert dry_run()["disk"]["finals"] == 3
-    assert any("keep fewer checkpoints (train.trl.save_total_limit=1)" in line for line in dry_run()["missing"])
-    assert not any(line.startswith("disk") for line in base["missing"])
-
-
-def test_as_many_checkpoints_are_kept_as_trl_is_told_to(tmp_path: Path) -> None:
-    pytest.importorskip("trl", reason="needs trl, in the extra rl")
-    from wfdsl_rl.training.grpo import grpo_config
-
-    config = grpo_config(GrpoConfig(), TRAIN, tmp_path, evaluate=False, resumed=False)
-
-    assert config.save_total_limit == memory._KEPT_CHECKPOINTS
-
-
 def test_what_is_missing_says_what_to_do(dry_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing, "find_spec", lambda _: None)
     for variable in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):
@@ -313,10 +244,8 @@ def test_what_is_missing_says_what_to_do(dry_run: Any, monkeypatch: pytest.Monke
 
     lines, adapted = dry_run("train.sharding=zero3")["missing"], dry_run(*LORA)["missing"]
 
-    cure = "or train adapters on one: --set train.processes=1 --set train.sharding=none"
-    assert any(
-        line.startswith("GPUs: 2 of 80 GiB; this machine has 0; use a machine") and cure in line for line in lines
-    )
+    cure = "or train adapters on one"
+    assert any(line.startswith("GPUs: 2 of 80 GiB; this machine has 0") and cure in line for line in lines)
     assert any(line.startswith("GPUs: 1 of 80 GiB") and cure not in line for line in adapted)
     assert "package: vllm; pip install 'vllm>=0.22.0,<=0.31.0'" in lines
     assert "package: deepspeed; pip install deepspeed" in lines
@@ -334,28 +263,15 @@ def test_the_version_of_vllm_is_the_one_that_trl_supports() -> None:
     assert {*asked} == {*wanted.partition(";")[0].removeprefix("vllm").strip().split(",")}
 
 
-def test_time_is_a_formula_of_speeds_latency_and_limits(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_wait_follows_from_the_limits(dry_run: Any) -> None:
     time = dry_run()["time"]
-    base, _, recursion = time["stages"]
+    base = time["stages"][0]
 
-    assert base["tokens"] == 256 * COMPLETION_TOKENS
-    assert base["writing_s"] == pytest.approx(256 * COMPLETION_TOKENS / (2 * time["tokens_per_s"]))
-    assert base["waiting_s"] > 3 * 20
-    assert base["updating_s"] == pytest.approx(base["operations"] / (2 * time["operations_per_s"]))
-    assert base["seconds"] == pytest.approx(200 * (base["writing_s"] + base["waiting_s"] + base["updating_s"]))
-    assert recursion["tokens"] == base["tokens"]
-    assert recursion["waiting_s"] == base["waiting_s"]
-    assert time["seconds"] == pytest.approx(sum(stage["seconds"] for stage in time["stages"]))
-    assert time["device_hours"] == pytest.approx(2 * time["seconds"] / 3600)
+    assert base["waiting_s"] > 3 * LATENCY_S
+    assert base["seconds"] == pytest.approx(200 * base["waiting_s"])
+    assert time["seconds"] == pytest.approx(240 * base["waiting_s"])
     assert dry_run("train.concurrency=64")["time"]["stages"][0]["waiting_s"] > 1.3 * base["waiting_s"]
     assert dry_run("train.deadline_s=90")["time"]["stages"][0]["waiting_s"] == 90
-
-    assert main(["paper-7b", "--dry-run"]) == 0
-    out = capsys.readouterr().out
-    assert "writing 76,800 tokens / (2 GPUs x 1,974 a second)" in out
-    assert "768 calls, 256 at once, 20 s each in the mean" in out
-    assert re.search(r"all stages .*, or \d+ GPU-hours", out)
-    assert "on a core" not in out
 
 
 @pytest.mark.parametrize(("concurrency", "max_steps"), [(256, 5), (64, 5), (256, 2)])
@@ -396,7 +312,7 @@ def test_requests_per_minute_and_evaluations_take_time_too(dry_run: Any) -> None
     assert 60 < evaluated["beside_s"] < 180
 
 
-def test_without_the_size_of_the_model_only_the_wait_is_known(
+def test_without_the_size_of_the_model_the_wait_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -405,5 +321,4 @@ def test_without_the_size_of_the_model_only_the_wait_is_known(
     assert main(["mine.toml", "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert "memory       not known: set train.size" in out
-    assert "writing and updating are not known: set train.size" in out
     assert "768 calls, 64 at once, 20 s each in the mean" in out
