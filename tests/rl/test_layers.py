@@ -42,6 +42,7 @@ HOMES = {
     "httpx": ["training.hub"],
     "httpx2": ["engines.client"],
     "huggingface_hub": ["training.hub", "training.missing"],
+    "matplotlib": ["gym.curves"],
     "numpy": ["training.gguf_file"],
     "peft": ["training.grpo", "training.checkpoints"],
     "pydantic": ["gym.", "training."],
