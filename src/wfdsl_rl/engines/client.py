@@ -118,7 +118,7 @@ class RewardClient:
                     return found
                 why, asked_s = f"refuses for now: {self._refusal(answer)}", _seconds(answer.headers.get("retry-after"))
             except (httpx2.TransportError, RuntimeError) as error:  # RuntimeError: `close` was called meanwhile
-                why, asked_s = f"does not answer ({error or type(error).__name__})", 0.0
+                why, asked_s = f"does not answer ({str(error) or type(error).__name__})", 0.0
                 if isinstance(error, httpx2.ReadTimeout) and self._is_alive():
                     begun, why = time.monotonic(), "is still working on it"
             now = time.monotonic()
