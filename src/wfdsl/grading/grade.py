@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, assert_never
@@ -13,9 +14,11 @@ from typing import Any, assert_never
 from wfdsl.errors import UsageError
 from wfdsl.grading.choice import grade_choice
 from wfdsl.grading.code import grade_program
-from wfdsl.grading.extraction import final_answer, final_code
+from wfdsl.grading.extraction import final_code
 from wfdsl.grading.mathematics import grade_math
+from wfdsl.grading.normal_forms import Words, read
 from wfdsl.grading.sandbox import Sandbox
+from wfdsl.grading.statements import AnswerKind, final_statement
 from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Verdict
 from wfdsl.tasks.task import Task
@@ -49,18 +52,34 @@ def grade_sync(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verd
 async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     if task.kind == "code":
         return await _grade_code(task, text, sandbox)
-    assert task.kind != "custom"  # that is for the task's own grader
-    answer = final_answer(text, task.kind, choices=task.choices)
-    if answer is None:
-        return Verdict("wrong", None, "no final answer was found")
-    match task.kind:
+    kind = _stated_kind(task)
+    found = final_statement(text, kind, question=task.question, choices=task.choices)
+    if found is None:
+        return Verdict("wrong", None, "the reply states no answer")
+    verdict = Verdict("wrong")
+    for gold in task.golds:
+        verdict = await _compared(kind, gold, found.value, task)
+        if verdict.outcome == "right":
+            break
+    return replace(verdict, statement=found.text)
+
+
+def _stated_kind(task: Task) -> AnswerKind:
+    """The kind of the answer: a math task whose gold is words is answered in words."""
+    assert task.kind not in ("custom", "code")
+    is_words = task.kind == "math" and all(isinstance(read(gold), Words) for gold in task.golds)
+    return "text" if is_words else task.kind  # type: ignore[return-value]
+
+
+async def _compared(kind: AnswerKind, gold: str, answer: str, task: Task) -> Verdict:
+    match kind:
         case "math":
-            return await grade_math(task.gold, answer)
+            return await grade_math(gold, answer, question=task.question)
         case "choice":
-            return grade_choice(task.gold, answer, task.choices)
+            return grade_choice(gold, answer, task.choices)
         case "text":
-            return grade_text(task.gold, answer)
-    assert_never(task.kind)
+            return grade_text(gold, answer)
+    assert_never(kind)
 
 
 def load_grader(name: str) -> Callable[[Task, str], Any]:
@@ -88,7 +107,7 @@ def load_grader(name: str) -> Callable[[Task, str], Any]:
 
 async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     assert task.tests is not None  # a code task without tests cannot be made
-    program = final_code(text, wanted=task.tests.entry_point)
+    program = final_code(text, wanted=task.tests.entry_point, reads_input=task.tests.style == "stdin")
     if program is None:
         return Verdict("wrong", None, "no program was found")
     return await grade_program(program, task.tests, sandbox=sandbox)

@@ -1,4 +1,4 @@
-"""A pool of worker processes that run math-verify, each replaced when it hangs or dies.
+"""A pool of worker processes that compare expressions, each replaced when it hangs or dies.
 
 Each process belongs to one thread, which writes a request, waits for the reply with a deadline, and watches how much
 memory the process uses. Threads, not tasks, so that the pool outlives an event loop: `grade_sync` in a row starts no
@@ -26,7 +26,7 @@ from typing import IO, cast
 PROCESSES = 2
 """How many comparisons run at the same time. Our choice: one alone takes a few milliseconds."""
 LIMIT_S = 5.0
-"""The longest that one comparison may take, in seconds. Our choice, as math-verify's own."""
+"""The longest that one comparison may take, in seconds. Our choice, as math-verify's."""
 START_LIMIT_S = 60.0
 """The longest that a process may take to start, in seconds: importing sympy on a busy machine is slow."""
 MEMORY_BYTES = 768 * 2**20
@@ -69,9 +69,9 @@ class MathProcesses:
         self._threads: ThreadPoolExecutor | None = None
         self._idle: queue.LifoQueue[_Process] = queue.LifoQueue()
 
-    async def compare(self, gold: str, answer: str) -> Comparison:
+    async def compare(self, gold: str, answer: str, digits: int = 0) -> Comparison:
         """Compare two expressions. A comparison that takes too long, or too much memory, is `failed` with a reason."""
-        return await asyncio.wrap_future(self._started().submit(self._compare, gold, answer))
+        return await asyncio.wrap_future(self._started().submit(self._compare, gold, answer, digits))
 
     def close(self) -> None:
         """Wait for the comparisons that are running, and end all processes."""
@@ -94,10 +94,10 @@ class MathProcesses:
                 self._threads = ThreadPoolExecutor(self._processes, thread_name_prefix="wfdsl-math")
             return self._threads
 
-    def _compare(self, gold: str, answer: str) -> Comparison:
+    def _compare(self, gold: str, answer: str, digits: int) -> Comparison:
         process = self._taken()
         try:
-            found = process.ask(gold, answer, limit_s=self._limit_s, memory_bytes=self._memory_bytes)
+            found = process.ask(gold, answer, digits, limit_s=self._limit_s, memory_bytes=self._memory_bytes)
         except _ProcessLost as lost:
             process.end()
             return Comparison("failed" if process.asked else "not-started", str(lost))
@@ -141,11 +141,11 @@ class _Process:
         self._unread = b""
         self.asked = 0
 
-    def ask(self, gold: str, answer: str, *, limit_s: float, memory_bytes: int) -> Comparison:
+    def ask(self, gold: str, answer: str, digits: int, *, limit_s: float, memory_bytes: int) -> Comparison:
         if not self.asked:
             self._line(START_LIMIT_S, MEMORY_BYTES)
         self.asked += 1
-        request = json.dumps({"gold": gold, "answer": answer, "limit_s": limit_s + 1})
+        request = json.dumps({"gold": gold, "answer": answer, "digits": digits, "limit_s": limit_s + 1})
         try:
             self._stdin.write(request.encode() + b"\n")
             self._stdin.flush()

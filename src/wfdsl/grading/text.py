@@ -1,4 +1,4 @@
-"""Text answers: whether they are the gold text, regardless of case, articles, punctuation and spellings of numbers.
+"""Text answers: whether they are the gold text, regardless of case, accents, articles, punctuation and spelled numbers.
 
 The whole answer has to be the gold text: a long answer that contains it somewhere is not right.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from wfdsl.grading.quantities import read_number, same_number
+from wfdsl.grading.normal_forms import Number, clean, read
 from wfdsl.grading.verdict import Verdict
 
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
@@ -17,17 +17,26 @@ _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<
 _APPOSITION = re.compile(r"(?<=\S)\s\((?:the|an?)\s[^()]*\)\Z")
 """What an answer says about itself: `Paris (the capital of France)`."""
 _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
+_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
+_MONTHS = "january february march april may june july august september october november december".split()
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
+_DATES = (
+    re.compile(rf"(?P<m>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})"),
+    re.compile(rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m>{_MONTH})\.?,? (?P<y>\d{{4}})"),
+    re.compile(r"(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})"),
+    re.compile(r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})日"),
+)
 
 
 def grade_text(gold: str, answer: str) -> Verdict:
-    """Whether a text, as `final_answer` gives it, is the gold one."""
+    """Whether a text is the gold one."""
     if same_text(gold, answer):
-        return Verdict("right", answer, f"it is {_short(gold)}")
-    return Verdict("wrong", answer, f"{_short(answer)} is not {_short(gold)}")
+        return Verdict("right", answer, f"it is {_short(gold)}", rule="same text")
+    return Verdict("wrong", answer, f"{_short(answer)} is not {_short(gold)}", rule="same text")
 
 
 def same_text(gold: str, answer: str) -> bool:
-    """Whether two texts are the same after normalisation, or the same number with the same unit."""
+    """Whether two texts are the same after normalisation, the same date, or the same number with the same unit."""
     if answer.rstrip().endswith("?") and not gold.rstrip().endswith("?"):
         return False
     if "(" not in gold:
@@ -35,29 +44,47 @@ def same_text(gold: str, answer: str) -> bool:
     one, other = normal_text(gold), normal_text(answer)
     if one == other:
         return bool(one) or gold.strip() == answer.strip() != ""
+    if day := _date(gold):
+        return day == _date(answer)
     return bool(one and other) and _same_quantity(gold, answer)
 
 
 def normal_text(text: str) -> str:
     """A text without what does not matter."""
-    text = unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
+    text = _COMMAND.sub(r"\1", text.replace("$", "") if "\\" in text else text)
+    text = re.sub(r"_\{?(\d)\}?", r"\1", text)
+    text = unicodedata.normalize("NFKD", text).translate(_QUOTES).casefold()
+    text = "".join(letter for letter in text if not 0x300 <= ord(letter) < 0x370)  # noqa: PLR2004  (accents)
+    text = unicodedata.normalize("NFKC", text)
     text = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)
     text = _PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text)
     words = " ".join(text.split())
     return " ".join(_ARTICLE.sub("", words).split()) or words
 
 
+def dates_in(text: str) -> list[str]:
+    """The dates in a text, as they are written."""
+    return [found[0] for form in _DATES for found in re.finditer(form.pattern, text, re.IGNORECASE)]
+
+
+def _date(text: str) -> tuple[int, int, int] | None:
+    plain = " ".join(text.lower().split()).strip(" .")
+    found = next((match for form in _DATES if (match := form.fullmatch(plain))), None)
+    if found is None:
+        return None
+    month = found["m"]
+    number = int(month) if month.isdigit() else 1 + [name[:3] for name in _MONTHS].index(month[:3])
+    return int(found["y"]), number, int(found["d"])
+
+
 def _same_quantity(gold: str, answer: str) -> bool:
     """A unit that the gold text has is part of the answer: leaving it out is wrong."""
-    one = read_number(unicodedata.normalize("NFKC", gold).translate(_QUOTES))
-    other = read_number(unicodedata.normalize("NFKC", answer).translate(_QUOTES))
-    if one is None or other is None or one.is_percent != other.is_percent:
+    one, other = read(clean(gold)), read(clean(answer))
+    if not (isinstance(one, Number) and isinstance(other, Number)) or one.is_percent != other.is_percent:
         return False
-    if one.unit and one.unit.casefold() != other.unit.casefold():
-        return False
-    return same_number(one, other)
+    return one.value == other.value and (not one.unit or one.unit.casefold() == other.unit.casefold())
 
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return repr(line if len(line) <= 60 else line[:57] + "...")
+    return repr(line if len(line) <= 60 else line[:57] + "...")  # noqa: PLR2004

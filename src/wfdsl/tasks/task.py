@@ -62,6 +62,8 @@ class Task(_Strict):
     """What is asked, with the options of a choice question."""
     gold: str
     """The right answer: a LaTeX or plain expression, a letter or a text; for code tasks a solution, or nothing."""
+    accepted: _Texts = ()
+    """Other answers that are right too."""
     kind: Kind = "math"
     """How answers are graded."""
     source: str = ""
@@ -76,6 +78,11 @@ class Task(_Strict):
     """Of the kind `custom`: `module:function`, called as `function(task, text) -> bool | Verdict`."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
     """What else is known, such as `level`, `subject` or `domain`."""
+
+    @property
+    def golds(self) -> tuple[str, ...]:
+        """All answers that are right, the gold one first."""
+        return self.gold, *self.accepted
 
     @model_validator(mode="after")
     def _can_be_graded(self) -> Task:

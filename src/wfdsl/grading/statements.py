@@ -1,0 +1,465 @@
+"""The statement in which a reply gives its final answer, by `answers.lark`; None where nothing is stated.
+
+A box, a labelled line (`Answer: 5`, `#### 5`) and a sentence about the answer are strong; a sentence that says a value
+of what was asked, and a reply that is a value, are weak. The last strong one counts, else the last weak one. One that is
+retracted, denied, hedged or cut off is none, and nothing else is: there is no last number to fall back on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from wfdsl.grading.text import dates_in
+from wfdsl.language.grammar import grammar_folder
+from wfdsl.language.reasoning import after_reasoning
+
+if TYPE_CHECKING:  # start-up time
+    from lark import Lark, Token, Tree
+
+AnswerKind: TypeAlias = Literal["math", "choice", "text"]
+LONGEST_TAIL = 20_000
+"""How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
+LONGEST_SENTENCE = 600  # characters: our choice
+_SENTENCES = 40  # that are read from the end: our choice
+_STRONG = re.compile(
+    r"boxed|answer|\bans\b|result|solution|option|choice|correct|####|答|正解|选|選|結果|结果|解", re.IGNORECASE
+)
+_END = re.compile(
+    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(r"\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)", re.DOTALL)
+_MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
+_TAGGED = re.compile(r"<answer>(.*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)", re.DOTALL)
+_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+(?=[\w-])")
+_ADDED = re.compile(r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))")
+_JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
+_CONTRAST = re.compile(
+    r"\bnot\s+[^,.;]{1,40}?,?\s+but(?:\s+rather)?\s+|(?<=is)n['’]t\s+[^,.;]{1,40}?(?:[,;]\s+it(?:\s+is|['’]s)|\s+but)\s", re.IGNORECASE
+)
+_OTHER = re.compile(r"\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|unsure|not\s+sure)\b|可能|かもしれ", re.IGNORECASE)
+_LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
+_WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]")
+_LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
+_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_YES = re.compile(r"\W*(yes|no|true|false|是|否|はい|いいえ)\b\W*(?:$|[,.!;—–]|because\b)", re.IGNORECASE)
+_FREE = frozenset({"FUNC", "KNOWN", "PREP", "HEAD"})
+_MOST_TOKENS = 80
+_LABELLED_LETTER = re.compile(r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z")
+_SHORT = 4  # words
+_WHEN = re.compile(r"\b(?:when|date|day)\b|什么时候|いつ", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a reply states as its answer."""
+
+    text: str
+    """The sentence, line or box."""
+    value: str
+    """The value in it: an expression, letters joined by commas, or words."""
+    form: Literal["box", "label", "sentence", "value"]
+    is_strong: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a statement may answer."""
+
+    kind: AnswerKind
+    question: str = ""
+    choices: tuple[str, ...] = ()
+
+
+def final_statement(
+    text: str, kind: AnswerKind, *, question: str = "", choices: Sequence[str] = ()
+) -> Statement | None:
+    """The statement that counts, or None."""
+    said = _tail(after_reasoning(text)).translate(_FULL_WIDTH).strip()
+    asked = Asked(kind, question, tuple(choices))
+    later: Statement | None = None
+    is_blocked, doubted = False, False
+    sentences = list(_sentences(said))
+    for number, (sentence, is_ended) in enumerate(reversed(sentences)):
+        if number >= _SENTENCES and not _STRONG.search(sentence):
+            continue
+        told, is_retraction = _after_retraction(sentence, asked)
+        found = _marked(_box(told), asked) if "box" in told else _read(told, asked)
+        if isinstance(found, str):
+            return None  # what is marked as the answer is cut off, denied or none
+        if found is not None and found.is_strong:
+            return None if doubted else found
+        if is_retraction:
+            return found or later
+        if found is not None and found.form == "value" and later is not None and found.value != later.value:
+            return None if later.form == "value" and kind == "choice" else later
+        if found is not None and not is_ended and len(sentences) > 1 and found.form == "sentence" and not number:
+            is_blocked = True  # cut off
+        elif found is not None and not is_blocked and later is None and _may_stand(found, number, len(sentences)):
+            later = found
+        elif found is None and later is None:
+            is_blocked |= not is_ended or _is_about_values(told, asked)
+            doubted |= bool(_OTHER.search(told)) and bool(re.search(r"\d|\b[A-J]\b", told))
+    return later
+
+
+_FULL_WIDTH = {0xFEE0 + code: chr(code) for code in range(0x21, 0x7F) if chr(code) not in "!,;"}
+
+
+def _tail(text: str) -> str:
+    cut = text[-LONGEST_TAIL:]
+    return cut[cut.find("\n") + 1 :] if len(cut) < len(text) and "\n" in cut else cut
+
+
+def _sentences(text: str) -> Iterator[tuple[str, bool]]:
+    """Sentences and lines, and whether each ends as a sentence. Mathematics and boxes stay whole."""
+    kept = [found.span() for found in _SPAN.finditer(text)] + [(start, end) for start, end, _ in _boxes(text)]
+    start = 0
+    ends = [found.span() for found in _END.finditer(text)] + [(len(text), len(text))]
+    for end, after in ends:
+        if any(first < end < last for first, last in kept) or (end < len(text) and _LABELLED_LETTER.search(text[start:end])):
+            continue
+        sentence = text[start:end].strip()
+        start = after
+        if sentence:
+            yield sentence, bool(re.search(r"[.!?。!?::)*$`}\]]\s*$", sentence)) or end != len(text)
+
+
+def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
+    """Start, end and content of each box; None as content of one that is cut off."""
+    end = 0
+    for found in _BOX.finditer(text):
+        if found.start() < end:
+            continue
+        if text[found.end()] != "{":
+            word = re.compile(r"\S+").match(text, found.end())
+            end = word.end() if word else found.end()
+            yield found.start(), end, text[found.end() : end].rstrip(".$,")
+            continue
+        depth, at = 0, found.end()
+        for at in range(found.end(), len(text)):
+            depth += (text[at] == "{") - (text[at] == "}")
+            if not depth:
+                break
+        end = at + 1
+        yield found.start(), end, None if depth else text[found.end() + 1 : at]
+
+
+def _box(sentence: str) -> Statement | str | None:
+    """The last box of a sentence, or all that are joined by `and`, `or` and commas; a text if it is none."""
+    boxes = list(_boxes(sentence))
+    if not boxes:
+        return None
+    start, end, content = boxes[-1]
+    if content is None or not content.strip():
+        return "cut off"
+    before, after = sentence[:start], sentence[end : end + 40]
+    if re.search(r"(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*$", before, re.IGNORECASE) or _ADDED.match(after):
+        return "denied"
+    if re.search(r"(?:[-+*/]|\\times|\\cdot)\s*$", before):
+        return "a part"
+    values, at = [content], start
+    for earlier in reversed(boxes[:-1]):
+        if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):
+            break
+        values.insert(0, earlier[2])
+        at = earlier[0]
+    unit = re.match(r"\$?\s*([a-zA-Z°]+(?:/[a-z]+)?|%)", after)
+    value = ", ".join(dict.fromkeys(value.strip() for value in values))
+    if unit and len(values) == 1 and re.fullmatch(r"[\d.,\\!{} ]+", value):
+        value += f" {unit[1]}"
+    return Statement(sentence, value, "box")
+
+
+def _after_retraction(sentence: str, asked: Asked) -> tuple[str, bool]:
+    """What comes after the last retraction in a sentence, and whether there is one."""
+    if asked.kind == "text" and _YES.match(sentence) and _YES_ASKED.search(asked.question):
+        return sentence, False
+    found = None
+    for found in _retraction().finditer(sentence):
+        pass
+    return (sentence[found.end() :].lstrip(" ,.:;—–-"), True) if found else (sentence, False)
+
+
+@cache
+def _retraction() -> re.Pattern[str]:
+    return next(re.compile(t.pattern.to_regexp()) for t in _grammar().terminals if t.name == "RETRACT")
+
+
+@cache
+def _grammar() -> Lark:
+    from lark import Lark  # noqa: PLC0415  (start-up time)
+
+    source = (grammar_folder() / "answers.lark").read_text("utf-8")
+    return Lark(source, start=["sentence", "no_statement"], parser="lalr", lexer="basic", maybe_placeholders=False)
+
+
+def _may_stand(found: Statement, number: int, count: int) -> bool:
+    """A bare value counts as the last or the only sentence, or as a chain of equations."""
+    return found.form != "value" or number == 0 or count == 1 or "=" in found.value
+
+
+def _is_about_values(sentence: str, asked: Asked) -> bool:
+    if asked.kind == "math":
+        return bool(re.search(r"\d", sentence))
+    return asked.kind == "text" or bool(re.search(r"\b[A-J]\b", sentence))
+
+
+def _marked(found: Statement | str | None, asked: Asked) -> Statement | str | None:
+    """A box or tag of a choice task holds letters or an option."""
+    if asked.kind != "choice" or not isinstance(found, Statement):
+        return found
+    inner = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", found.value)
+    read = None if "\\neg" in inner else _read(f"Answer: {inner}", asked)
+    return read if isinstance(read, Statement) else "no letter"
+
+
+def _read(sentence: str, asked: Asked) -> Statement | str | None:
+    if tagged := _TAGGED.search(sentence):
+        return _marked(Statement(sentence, (tagged[1] or tagged[2]).strip(), "label"), asked)
+    plain = _CONTRAST.sub(" ", _MARKUP.sub("", sentence)).strip()
+    if not plain or len(plain) > LONGEST_SENTENCE:
+        return None
+    if asked.kind == "text" and (yes := _YES.match(plain)) and (_YES_ASKED.search(asked.question) or "because" in plain):
+        return Statement(sentence, yes[1], "sentence") if not _OTHER.search(plain) else None
+    marked = _with_letters(plain, len(asked.choices) or 10) if asked.kind == "choice" else plain
+    tokens = _tokens(marked, asked)
+    if tokens is None:
+        return None
+    tree = _parsed(tokens)
+    if tree is None:
+        return _labelled_text(sentence, tokens, marked) if asked.kind == "text" else None
+    reading = _Reading(tree, marked, asked)
+    found = {"math": reading.math, "choice": reading.choice, "text": reading.text}[asked.kind]()
+    return Statement(sentence, *found) if found is not None else None
+
+
+_YES_ASKED = re.compile(r"yes or no|true or false|\A\W*(?:is|are|was|were|do|does|did|can|has|have|will)\b", re.IGNORECASE)
+
+
+def _with_letters(text: str, count: int) -> str:
+    """A text whose letters of options are single private characters, so that no word is taken for one."""
+    letters = ascii_uppercase[: min(count, 26)]
+    text = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\{([^{}]*)\}", r"\1", text).replace("$", "")
+    text = re.sub(r"(?<=[::])\s*\(?([a-j])\)?\.?\s*$", lambda found: " " + found[1].upper(), text)
+
+    def marked(found: re.Match[str]) -> str:
+        is_word = found[0] in ("A", "I") and _WORDLIKE.match(text, found.start())
+        return found[0] if found[1] not in letters or is_word else f" {chr(0xE000 + ord(found[1]) - 65)} "
+
+    text = re.sub(r"(?<=[\u3000-\u9fff])(?=[A-Z](?![A-Za-z]))|(?<=(?<![A-Za-z])[A-Z])(?=[\u3000-\u9fff])", " ", text)
+    return _LETTER.sub(marked, text)
+
+
+def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
+    known = _words_of(asked.question)
+    tokens: list[Token] = []
+    for token in _grammar().lex(sentence):
+        if token.type == "WORD" and 0xE000 <= ord(token[0]) <= 0xE019:
+            token = token.update(type="LETTER")  # noqa: PLW2901
+        elif token.type == "WORD" and str(token).lower().strip(".") in known:
+            token = token.update(type="KNOWN")  # noqa: PLW2901
+        elif token.type == "NUMERAL" and asked.kind == "choice":
+            token = token.update(type="WORD")  # noqa: PLW2901
+        tokens.append(token)
+        if len(tokens) > _MOST_TOKENS:
+            return None
+    return tokens
+
+
+def _words_of(question: str) -> frozenset[str]:
+    asked = re.split(r"\n\s*\(?A[.):]", question)[0].lower()
+    return frozenset(_WORD.findall(asked)) | {word + "s" for word in _WORD.findall(asked)} | frozenset(_CJK.findall(asked))
+
+
+def _parsed(tokens: list[Token]) -> Tree[Token] | None:
+    from lark.exceptions import UnexpectedInput  # noqa: PLC0415
+
+    parser = _grammar().parse_interactive("", start="sentence")
+    try:
+        for token in tokens:
+            parser.feed_token(token)
+        tree: Tree[Token] = parser.feed_eof()
+    except UnexpectedInput:
+        return None
+    return tree
+
+
+def _labelled_text(sentence: str, tokens: list[Token], plain: str) -> Statement | None:
+    if tokens and tokens[0].type == "LABEL":
+        return Statement(sentence, plain[tokens[0].end_pos :].strip(), "label")
+    return None
+
+
+_Found: TypeAlias = "tuple[str, Literal['box', 'label', 'sentence', 'value'], bool]"
+
+
+class _Reading:
+    """A sentence that the grammar has."""
+
+    def __init__(self, tree: Tree[Token], text: str, asked: Asked) -> None:
+        self._text, self._asked = text, asked
+        self._chunks = [list(part.children) for part in tree.children if getattr(part, "data", "") == "chunk"]
+        self._is_labelled = any(getattr(part, "type", "") == "LABEL" for part in tree.children)
+        self._tail = next((part for part in tree.children if getattr(part, "data", "") == "tail"), None)
+        self._is_headed = len(self._chunks) > 1 and any(t.type == "HEAD" for c in self._chunks[:-1] for t in c)
+        self._is_last_headed = any(token.type == "HEAD" for token in self._chunks[-1])
+
+    def math(self) -> _Found | None:
+        last, before = self._chunks[-1], self._chunks[:-1]
+        value = self._value(last)
+        if self._is_labelled or self._is_headed:
+            return (value, "label" if self._is_labelled else "sentence", True) if value else None
+        if before:
+            if any(token.type in _VALUES for chunk in before[1:] for token in chunk):
+                return None
+            if value:
+                return value, "sentence", False
+            held = [token for chunk in before for token in chunk]
+            is_held = all(token.type in _FREE for token in last) and len(before) == 1
+            value = self._value(held) if is_held and all(t.type in _FREE or t.type in _VALUES or t.type == "WORD" for t in held) else None
+            return (value, "sentence", False) if value else None
+        if last[0].type in _VALUES and value:
+            return value, "value", False
+        values = [token for token in last if token.type in _VALUES and str(token) not in self._asked.question]
+        others = [token for token in last if token.type not in _VALUES]
+        is_cjk = bool(_CJK.search(self._text))
+        if len(values) == 1 and (is_cjk or all(token.type in _FREE for token in others)):
+            return self._value(last[last.index(values[0]) :]) or "", "sentence", False
+        return None
+
+    def _value(self, chunk: list[Token]) -> str | None:
+        """The first value of a chunk with its unit; another value has to be after a preposition."""
+        at = next((at for at, token in enumerate(chunk) if token.type in _VALUES), None)
+        if at is None or any(not _leads(token) for token in chunk[:at]):
+            return None
+        end = at + 1
+        while end < len(chunk) and chunk[end].type in ("WORD", "KNOWN"):
+            end += 1
+        rest = chunk[end:]
+        if any(token.type in _VALUES for token in rest) and not any(token.type == "PREP" for token in rest[:1]):
+            return None
+        if other := self._other_value():
+            return f"{self._text[chunk[at].start_pos : chunk[at].end_pos]} or {other}"
+        value = self._text[chunk[at].start_pos : chunk[end - 1].end_pos]
+        is_exclaimed = value.endswith("!") and value.count("!") == 1 and self._text.rstrip().endswith(value)
+        return value.rstrip("!") if is_exclaimed else value
+
+    def _other_value(self) -> str | None:
+        """The value of a tail such as `, or 0.375`, `, 7` and ` (or 7)`."""
+        said = [] if self._tail is None else [token for token in self._tail.children[1:] if str(token).lower() not in ("or", "alternatively")]
+        return str(said[0]) if said and self._tail is not None and said[0].type in _VALUES and self._tail.children[0].type != "SINCE" and (
+            said[0] is not self._tail.children[1] or self._tail.children[0].type == "COMMA"
+        ) else None
+
+    def choice(self) -> _Found | None:
+        tokens = [token for chunk in self._chunks for token in chunk]
+        letters = sorted({_LETTERS[ord(token[0])] for token in tokens if token.type == "LETTER"})
+        is_told = self._is_labelled or any(token.type == "HEAD" for token in tokens)
+        form: Literal["label", "sentence"] = "label" if self._is_labelled else "sentence"
+        if self._tail is not None and letters:
+            is_other = [str(token).lower() == "or" for token in self._tail.children[1:2]]
+            joined = [token for token in self._tail.children[1:3] if is_other == [True] or token is self._tail.children[1]]
+            joined = [token for token in joined if token.type == "LETTER"]
+            letters = sorted({*letters, *(_LETTERS[ord(token[0])] for token in joined)})
+        elif self._tail is not None:
+            told = [str(token) for token in self._tail.children[1:]]
+            if len(told) == 2 and 0xE000 <= ord(told[1][0]) <= 0xE019:  # noqa: PLR2004  (", option B")
+                letters, is_told = [_LETTERS[ord(told[1][0])]], True
+        words = self._option_words(tokens)
+        named = self._option(words)
+        if letters:
+            if named is not None and named not in letters:
+                return "", form, True
+            if is_told:
+                return ", ".join(letters), form, True
+            rest = [token for token in tokens if token.type not in (*_FREE, "LETTER", "NUMERAL")]
+            if named is not None or not rest or self._chunks[-1][0].type == "LETTER":
+                is_bare = len(self._chunks) == 1 and tokens[0].type == "LETTER"
+                return ", ".join(letters), "value" if is_bare else "sentence", False
+            return None
+        if named is not None:
+            return named, form, self._is_labelled
+        return None
+
+    def _option_words(self, tokens: list[Token]) -> list[str]:
+        last = self._chunks[-1] if len(self._chunks) > 1 or self._is_labelled else tokens
+        return [self._text[last[0].start_pos : last[-1].end_pos], self._text[tokens[0].start_pos : tokens[-1].end_pos]]
+
+    def _option(self, words: list[str]) -> str | None:
+        """The letter of the option that is said: as it is, or when the words of the question are left out."""
+        known = _words_of(self._asked.question) | _STRUCTURE
+        for said in words:
+            clean = _bare(re.sub(r"[\ue000-\ue019]", " ", said))
+            for at, option in enumerate(self._asked.choices):
+                if clean == _bare(option) or clean in {f"{word} {_bare(option)}" for word in ("the", "a")}:
+                    return ascii_uppercase[at]
+        for at, option in enumerate(self._asked.choices):
+            wanted = [word for word in _bare(option).split() if word not in known]
+            said = [word for word in _bare(re.sub(r"[\ue000-\ue019]", " ", words[-1])).split() if word not in known]
+            if wanted and wanted == said:
+                return ascii_uppercase[at]
+            if _CJK.search(option) and _bare(words[0]).removesuffix("です") == _bare(option):
+                return ascii_uppercase[at]
+        return None
+
+    def text(self) -> _Found | None:
+        last, first = self._chunks[-1], self._chunks[0]
+        is_or = self._tail is not None and [str(token) for token in self._tail.children[1:2]] == ["or"]
+        is_whole = self._tail is None or is_or or str(self._tail.children[0]) == ","
+        stop = len(self._text.rstrip(" .!。")) if is_whole else last[-1].end_pos
+        if self._is_labelled:
+            return self._text[last[0].start_pos : stop].strip(), "label", True
+        if _WHEN.search(self._asked.question) and len(dates := dates_in(self._text)) == 1:
+            return dates[0], "sentence", False
+        if len(self._chunks) > 1:
+            return self._said(first, last, stop)
+        whole = self._text[first[0].start_pos : stop].strip()
+        if len(first) <= _SHORT:
+            return whole, "value", False
+        left = _leftover(whole, self._asked.question)
+        if left and left != whole and len(left.split()) <= 2 * _SHORT:
+            return left, "sentence", False
+        return None
+
+    def _said(self, first: list[Token], last: list[Token], stop: int) -> _Found | None:
+        """What is said of a subject of at most one new word; else what the sentence has beyond the question."""
+        said = self._text[last[0].start_pos : last[-1].end_pos]
+        if self._is_headed:
+            return said, "sentence", True
+        if passive := re.match(r"\w+\s+by\s+(.+)", said):
+            return passive[1], "sentence", False
+        new = [token for token in first if token.type in ("WORD", "MATH")]
+        if len(new) <= 1 and not all(token.type in _FREE for token in last):
+            return said, "sentence", False
+        left = _leftover(self._text[first[0].start_pos : stop], self._asked.question)
+        return (left, "sentence", False) if left else None
+
+
+_VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
+_STRUCTURE = frozenset(
+    "the a an is are was were it its of in on at by to for from this that these they there has have in as so must be"
+    " correct answer right option did".split()
+)
+
+
+def _leads(token: Token) -> bool:
+    return token.type in ("FUNC", "KNOWN", "HEAD", "NUMERAL") or (token.type == "PREP" and str(token).lower() == "of")
+
+
+def _bare(text: str) -> str:
+    return " ".join(_WORD.findall(re.sub(r"[²³]", " ", text.casefold())))
+
+
+def _leftover(text: str, question: str) -> str:
+    """What a sentence says beyond the words of the question: from the first new word to the last."""
+    known = _words_of(question) | _STRUCTURE
+    new = [found for found in re.finditer(r"[^\W_]+(?:['’][^\W_]+)?", text) if found[0].casefold() not in known]
+    return text[new[0].start() : new[-1].end()] if new else ""
