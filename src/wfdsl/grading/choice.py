@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from string import ascii_uppercase
 
-from wfdsl.grading.text import normal_text
+from wfdsl.grading.text import same_text
 from wfdsl.grading.verdict import Verdict
 
 _LETTERS = re.compile(r"\(?([A-Z])\)?(?:\s*(?:,|and|&)?\s*\(?([A-Z])\)?)*\.?")
@@ -29,10 +29,8 @@ def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict
 
 def gold_letters(gold: str, choices: Sequence[str] = ()) -> set[str]:
     """The letters of a gold answer; none if no option has them, nor is it the text of one."""
-    for letter, option in zip(ascii_uppercase, choices, strict=False):
-        if normal_text(option) == normal_text(gold):
-            return {letter}
-    if not _LETTERS.fullmatch(gold.strip().upper()):
-        return set()
     letters = set(re.findall(r"[A-Z]", gold.upper().replace("AND", ",")))
-    return letters if letters <= set(ascii_uppercase[: len(choices) or 26]) else set()
+    if _LETTERS.fullmatch(gold.strip().upper()) and letters <= set(ascii_uppercase[: len(choices) or 26]):
+        return letters
+    named = (letter for letter, option in zip(ascii_uppercase, choices, strict=False) if same_text(option, gold))
+    return set(next(named, ""))

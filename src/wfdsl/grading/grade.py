@@ -20,7 +20,7 @@ from wfdsl.grading.normal_forms import Words, read
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.grading.statements import AnswerKind, final_statement
 from wfdsl.grading.text import grade_text
-from wfdsl.grading.verdict import Verdict
+from wfdsl.grading.verdict import Outcome, Verdict
 from wfdsl.tasks.task import Task
 
 
@@ -83,7 +83,7 @@ async def _compared(kind: AnswerKind, gold: str, answer: str, task: Task) -> Ver
 
 
 def load_grader(name: str) -> Callable[[Task, str], Any]:
-    """The function that `module:function` names: `function(task, text) -> bool | Verdict`, async or not.
+    """The function that `module:function` names: `function(task, text) -> bool | float | Verdict`, async or not.
 
     Raises:
         UsageError: there is no such function, or it cannot be imported.
@@ -125,7 +125,9 @@ async def _grade_custom(task: Task, text: str) -> Verdict:
         return Verdict("unjudged", reason=f"the grader {task.grader} failed: {type(error).__name__}: {error}")
     if isinstance(said, Verdict):
         return said
-    if not isinstance(said, bool):
-        given = type(said).__name__
-        return Verdict("unjudged", reason=f"the grader {task.grader} returned {given}, not bool or Verdict")
-    return Verdict("right" if said else "wrong", reason=f"{task.grader} says so")
+    score = float(said) if isinstance(said, (bool, int, float)) else -1.0
+    if not 0 <= score <= 1:
+        given = repr(said)[:60]
+        return Verdict("unjudged", reason=f"the grader {task.grader} returned {given}, not a bool, a Verdict or 0 to 1")
+    outcome: Outcome = "right" if score == 1 else "wrong"
+    return Verdict(outcome, text, f"{task.grader} gives {score:g}", rule="custom", score=score)

@@ -44,7 +44,7 @@ def _parse(expression: str) -> Any:
 
 
 def _same(gold: Any, answer: Any, digits: int) -> bool:
-    if gold == answer:
+    if bool(gold == answer):
         return True
     if isinstance(gold, sympy.Equality) or isinstance(answer, sympy.Equality):
         return _same_equation(gold, answer)
@@ -55,7 +55,7 @@ def _same(gold: Any, answer: Any, digits: int) -> bool:
     if not letters:
         return _near(gold, answer, tolerance)
     if gold.free_symbols != answer.free_symbols:
-        return sympy.simplify(gold - answer) == 0
+        return bool(sympy.simplify(gold - answer) == 0)
     return _same_everywhere(gold, answer, letters, tolerance)
 
 

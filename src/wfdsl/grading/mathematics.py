@@ -24,9 +24,7 @@ _UNREADABLE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}|\\approx|\\neg|\d_|\\(?:t
 _UNORDERED = frozenset({"set", "list"})
 
 
-async def grade_math(
-    gold: str, answer: str, *, question: str = "", processes: MathProcesses | None = None
-) -> Verdict:
+async def grade_math(gold: str, answer: str, *, question: str = "", processes: MathProcesses | None = None) -> Verdict:
     """Whether an expression equals the gold one."""
     wanted, given = read(gold), read(answer)
     if re.sub(r"\s", "", clean(gold)) == re.sub(r"\s", "", clean(answer)):
@@ -123,6 +121,8 @@ class _Check:
         if not _is_readable(str(answer)):
             self.unjudged = "the answer is not an expression"
             return False
+        if str(gold) != str(answer) and str(gold).lower() == str(answer).lower():
+            return False  # a capital letter is another variable
         require_packages("grading mathematics", ["math_verify"], "eval")
         digits = answer.digits if isinstance(answer, Number) and (answer.digits or 0) >= ROUNDED_DIGITS else None
         found = await (self.processes or shared_processes()).compare(_latex(gold), _latex(answer), digits or 0)
@@ -162,7 +162,7 @@ def _is_finite_decimal(value: Fraction) -> bool:
 
 
 def _unwrapped(value: Value) -> Value:
-    """A set of one is its element where the other side is no set: left as it is; a group of one in parentheses is it."""
+    """A list of one value is the value."""
     return value.items[0] if isinstance(value, Group) and value.form == "list" and len(value.items) == 1 else value
 
 

@@ -37,7 +37,10 @@ _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million"
 _SCALES |= {"万": 10**4, "亿": 10**8, "億": 10**8}
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _SMALL = {word: at for at, word in enumerate((_WORDS + " seventeen eighteen nineteen").split())}
-_TENS = {word: 10 * at for at, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+_TENS = {
+    word: 10 * at
+    for at, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
+}
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
@@ -58,7 +61,9 @@ _LAYOUT = re.compile(
     r"\\(?:left|right|displaystyle|textstyle|large|Large|small|normalsize|bigl?|bigr|Bigl?|Bigr|limits|!|,|;|:|quad|qquad)"
     r"(?![a-zA-Z])|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|(?<=\d)\{,\}(?=\d)|[`~]|(?<!\\)\\ "
 )
-_WRAPPER = re.compile(r"\\(?:mathbf|boldsymbol|bm|underline|overline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}")
+_WRAPPER = re.compile(
+    r"\\(?:mathbf|boldsymbol|bm|underline|overline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
+)
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|exp|sinh|cosh|tanh|gcd|lcm|max|min|det|lim|sqrt|pi|infty|binom|mod|bmod"
 _EMPTY = re.compile(
@@ -72,7 +77,18 @@ _NAME = re.compile(
     r"|\\?(?:det|lim|max|min)\S*|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)|[A-Z]\^\{-1\}|\\angle\s*[A-Z]+|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
 )
 _RELATION = re.compile(r"\\(?:leq?|geq?|lt|gt|neq?)(?![a-zA-Z])|[<>]=?|=")
-_SENSE = {"<": "<", r"\lt": "<", r"\le": "<=", r"\leq": "<=", "<=": "<=", ">": ">", r"\gt": ">", r"\ge": ">=", r"\geq": ">=", ">=": ">="}
+_SENSE = {
+    "<": "<",
+    r"\lt": "<",
+    r"\le": "<=",
+    r"\leq": "<=",
+    "<=": "<=",
+    ">": ">",
+    r"\gt": ">",
+    r"\ge": ">=",
+    r"\geq": ">=",
+    ">=": ">=",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +135,7 @@ class Group:
 
     def __str__(self) -> str:
         inner = ", ".join(map(str, self.items))
-        return f"{self.form[0]}{inner}{self.form[1]}" if len(self.form) == 2 else f"{self.form}({inner})"  # noqa: PLR2004
+        return f"{self.form[0]}{inner}{self.form[1]}" if len(self.form) == 2 else f"{self.form}({inner})"
 
 
 Value: TypeAlias = "Number | Expression | Words | Group"
@@ -137,7 +153,7 @@ def clean(text: str) -> str:
     text = re.sub(r"^\s*(?:\$\$?|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", "", text.strip())
     text = re.sub(r"\$(?!\s*\d)|(?<=[^\s\d,(])\$|(?<=\d)\$(?=\s+\w)", "", text)
     text = re.sub(r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°", text)
-    text = _LAYOUT.sub("", text)
+    text = _LAYOUT.sub("", re.sub(r"(?<=\d),\\!\s*(?=\d{3})", ",", text))
     for sign, latex in _UNICODE.items():
         text = text.replace(sign, latex)
     text = re.sub(r"\\[dtc]frac", r"\\frac", text)
@@ -145,6 +161,7 @@ def clean(text: str) -> str:
         text = _WRAPPER.sub(r"\1", text)
     text = re.sub(r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}", text)
     text = re.sub(r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"(?<=\d)_\{(\d+)\}", r"_\1", text)
     text = re.sub(r"\\mathrm\s*\{([ei])\}", r"\1", text)
     text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
     text = re.sub(r"√\s*(\d+|\w|\([^()]*\))", r"\\sqrt{\1}", text)
@@ -155,7 +172,7 @@ def clean(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-def _value(text: str) -> Value:  # noqa: PLR0911, PLR0912  (one line a form)
+def _value(text: str) -> Value:
     plain = _TEXT.sub(r" \1\2", text).strip()
     if _EMPTY.fullmatch(plain):
         return Group("set", ())
@@ -176,12 +193,12 @@ def _value(text: str) -> Value:  # noqa: PLR0911, PLR0912  (one line a form)
     if relation := _related(text):
         return relation
     if union := re.split(r"\\cup(?![a-zA-Z])", text)[1:]:
-        return Group("union", tuple(_value(part.strip()) for part in (text.split("\\cup")[0], *union)))
+        return Group("union", tuple(_value(part.strip()) for part in (text.split("\\cup", maxsplit=1)[0], *union)))
     if group := _group(text):
         return group
     if time := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s?[ap]\.?m\.?)?", text):
         return Group(":", (Number(Fraction(time[1])), Number(Fraction(time[2]))))
-    if not re.search(r"[\d\\^=+*/]", text) and re.search(r"[^\W\d]{2,}", plain):
+    if not re.search(r"[\d\\^=+*/]", plain) and re.search(r"[^\W\d]{2,}", plain):
         return Words(plain)
     return Expression(_exact(_without_unit(text)))
 
@@ -229,7 +246,7 @@ def _group(text: str) -> Value | None:
     if text.startswith("{") and _closes(text) == len(text) - 1 and len(_parts(text[1:-1])[0]) == 1:
         return _value(text[1:-1].strip())
     text = text.replace("\\{", "{").replace("\\}", "}").replace("\\lbrace", "{").replace("\\rbrace", "}")
-    if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}" or _closes(text) != len(text) - 1:  # noqa: PLR2004
+    if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}" or _closes(text) != len(text) - 1:
         return None
     parts, _ = _parts(text[1:-1])
     form = text[0] + text[-1]
@@ -258,7 +275,7 @@ def _related(text: str) -> Value | None:
     if set(signs) == {"="}:
         has_letters = [bool(_letters(side)) for side in sides]
         if _NAME.fullmatch(_TEXT.sub(r"\1", sides[0]).strip()) or not any(has_letters[:-1]) or has_letters[-1]:
-            named = _NAME.fullmatch(sides[0]) and len(sides) == 2 and has_letters[-1] and len(sides[0]) == 1  # noqa: PLR2004
+            named = len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0])
             if named:
                 return Group("named", (Expression(sides[0]), _value(sides[1])))
             is_chain = not any(has_letters) and not _NAME.fullmatch(sides[0])
@@ -273,12 +290,13 @@ def _interval(sides: list[str], signs: list[str]) -> Group:
     if signs[0].startswith(">"):
         sides, signs = sides[::-1], [sign.replace(">", "<") for sign in reversed(signs)]
     low, high = "(" if signs[0] == "<" else "[", ")" if signs[-1] == "<" else "]"
-    if len(sides) == 3 and re.fullmatch(r"[a-zA-Z](?:_\w)?|\\theta|[a-z]\([a-z]\)", sides[1]):  # noqa: PLR2004
+    if len(sides) == 3 and re.fullmatch(r"[a-zA-Z](?:_\w)?|\\theta|[a-z]\([a-z]\)", sides[1]):
         return Group(low + high, (_value(sides[0]), _value(sides[2])))
-    if len(sides) == 2:  # noqa: PLR2004
-        if inner := re.fullmatch(r"\|([a-z])\||\\lvert ?([a-z]) ?\\rvert", sides[0]):
+    if len(sides) == 2:
+        if re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):
             edge = _value(sides[1])
-            return Group(("(" if high == ")" else "[") + high, (_value(f"-({sides[1]})") if not isinstance(edge, Number) else Number(-edge.value), edge)) if inner else Group("", ())
+            minus = Number(-edge.value) if isinstance(edge, Number) else _value(f"-({sides[1]})")
+            return Group(("(" if high == ")" else "[") + high, (minus, edge))
         if re.fullmatch(r"[a-zA-Z](?:_\w)?|\\theta|f\(x\)", sides[0]):
             return Group("(" + high, (Expression(r"-\infty"), _value(sides[1])))
         if re.fullmatch(r"[a-zA-Z](?:_\w)?|\\theta|f\(x\)", sides[1]):
@@ -313,7 +331,7 @@ def _number(text: str) -> Number | None:
     if re.fullmatch(r"\\?%|per\s?cent(?:age points?)?|percent", rest, re.IGNORECASE):
         return Number(value, is_percent=True, digits=digits)
     scale, rest = _scaled(rest)
-    unit = _unit(rest, bool(found["rest"][:1].isspace()) or scale > 1)
+    unit = _unit(rest, is_apart=found["rest"][:1].isspace() or scale > 1)
     if unit is None:
         return None
     money = found["money"].lstrip("\\")
@@ -330,20 +348,21 @@ def _worded(text: str) -> Number | None:
     else:
         return None
     scale, rest = _scaled(rest)
-    unit = _unit(rest, True)
+    unit = _unit(rest, is_apart=True)
     return None if unit is None or re.search(r"\d", rest) else Number(Fraction(value * scale), unit)
 
 
 def _scaled(rest: str) -> tuple[int, str]:
     word = re.match(r"[^\W\d]+", rest)
-    if word and word[0].lower() in _SCALES:
-        return _SCALES[word[0].lower()], rest[word.end() :].strip()
+    scale = word and (word[0] if len(word[0]) == 1 else word[0].lower())
+    if word and scale in _SCALES:
+        return _SCALES[scale], rest[word.end() :].strip()
     if not rest[:1].isascii() and rest[:1] in _SCALES:
         return _SCALES[rest[0]], rest[1:].strip()
     return 1, rest
 
 
-def _unit(rest: str, is_apart: bool) -> str | None:
+def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
     rest = rest.strip(" .")
     if not rest:
@@ -351,15 +370,20 @@ def _unit(rest: str, is_apart: bool) -> str | None:
     if rest in _KNOWN or rest.lower() in _KNOWN:
         known = _KNOWN.get(rest) or _KNOWN[rest.lower()]
         return known[2] if is_apart or len(rest) > 1 or not rest.isascii() or rest == "$" else None
+    if squared := re.fullmatch(r"(?:square|sq\.?) (\w+)|(\w+)(?:²| ?\^ ?\{?2\}?)", rest):
+        name = squared[1] or squared[2]
+        return f"{_KNOWN[name][2] if name in _KNOWN else name}²"
     per = re.sub(r"\s+per\s+", "/", rest.lower())
     if "/" in per:
         over, _, under = per.partition("/")
         short = "/".join(_KNOWN[side][2] if side in _KNOWN else side for side in (over.strip(), under.strip()))
         return _KNOWN[short][2] if short in _KNOWN else short
-    if re.search(r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|choose|of|over|mod|more|less|\w+ths)\b(?! per)", rest):
+    if re.search(
+        r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|choose|of|over|mod|more|less|\w+ths)\b(?! per)", rest
+    ):
         return None
     first = re.split(r"[ ]", rest)[0]
-    if first.lower() in _KNOWN and len(rest.split()) <= 3 and is_apart:  # noqa: PLR2004  ("m long", "years old")
+    if first.lower() in _KNOWN and len(rest.split()) <= 3 and is_apart:
         return _KNOWN[first.lower()][2]
     if not _UNIT.fullmatch(rest) or (len(rest) == 1 and rest.isascii() and rest.isalpha()):
         return None
@@ -385,12 +409,12 @@ def _without_unit(text: str) -> str:
     found = re.search(r"\\(?:text|mathrm|rm|mbox|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?[\s.]*$", text)
     if found and _unit(found[1], is_apart=True):
         text = text[: found.start()].strip()
-    return re.sub(r"(?<=[\w}])\s+(?:square\s+)?(?:units?|cm|km|meters?|metres?|inches|feet|degrees?)(?:\^\{?[23]\}?)?$", "", text)
+    return re.sub(
+        r"(?<=[\w}])\s+(?:square\s+)?(?:units?|cm|km|meters?|metres?|inches|feet|degrees?)(?:\^\{?[23]\}?)?$", "", text
+    )
 
 
 def _exact(latex: str) -> str:
     """Decimals as fractions, so that nothing is rounded."""
     latex = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", latex)
-    return re.sub(
-        r"(?<![\d.])(\d*)\.(\d+)", lambda m: rf"\frac{{{int(m[1] + m[2])}}}{{{10 ** len(m[2])}}}", latex
-    )
+    return re.sub(r"(?<![\d.])(\d*)\.(\d+)", lambda m: rf"\frac{{{int(m[1] + m[2])}}}{{{10 ** len(m[2])}}}", latex)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from wfdsl.grading.text import dates_in
 from wfdsl.language.grammar import grammar_folder
@@ -26,32 +26,47 @@ LONGEST_TAIL = 20_000
 """How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
 LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 40  # that are read from the end: our choice
+_MOST_READ = 120  # sentences of any kind: our choice
 _STRONG = re.compile(
     r"boxed|answer|\bans\b|result|solution|option|choice|correct|####|答|正解|选|選|結果|结果|解", re.IGNORECASE
 )
 _END = re.compile(
     r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
-    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
+    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)"
+    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)", re.DOTALL)
 _MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
-_TAGGED = re.compile(r"<answer>(.*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)", re.DOTALL)
+_TAGGED = re.compile(
+    r"<answer>(.*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)", re.DOTALL
+)
 _BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+(?=[\w-])")
-_ADDED = re.compile(r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))")
+_ADDED = re.compile(
+    r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
+)
 _JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
 _CONTRAST = re.compile(
-    r"\bnot\s+[^,.;]{1,40}?,?\s+but(?:\s+rather)?\s+|(?<=is)n['’]t\s+[^,.;]{1,40}?(?:[,;]\s+it(?:\s+is|['’]s)|\s+but)\s", re.IGNORECASE
+    r"(?<=\w),?\s+(?:therefore|thus|hence|then),?\s+(?=(?:be|is|equals?)\b|[\d$])"
+    r"|\bnot\s+[^,.;]{1,40}?,?\s+but(?:\s+rather)?\s+"
+    r"|(?<=is)n['’]t\s+[^,.;]{1,40}?(?:[,;]\s+it(?:\s+is|['’]s)|\s+but)\s",
+    re.IGNORECASE,
 )
-_OTHER = re.compile(r"\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|unsure|not\s+sure)\b|可能|かもしれ", re.IGNORECASE)
+_OTHER = re.compile(
+    r"\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|unsure|not\s+sure)\b|可能|かもしれ",
+    re.IGNORECASE,
+)
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
-_WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]")
+_WORDLIKE = re.compile(
+    r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]"
+)
 _LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _YES = re.compile(r"\W*(yes|no|true|false|是|否|はい|いいえ)\b\W*(?:$|[,.!;—–]|because\b)", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "PREP", "HEAD"})
 _MOST_TOKENS = 80
+_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 _LABELLED_LETTER = re.compile(r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z")
 _SHORT = 4  # words
 _WHEN = re.compile(r"\b(?:when|date|day)\b|什么时候|いつ", re.IGNORECASE)
@@ -84,11 +99,13 @@ def final_statement(
     """The statement that counts, or None."""
     said = _tail(after_reasoning(text)).translate(_FULL_WIDTH).strip()
     asked = Asked(kind, question, tuple(choices))
+    if kind == "choice" and (letter := _exact_option(said, asked)):
+        return Statement(said, letter, "value")
     later: Statement | None = None
     is_blocked, doubted = False, False
     sentences = list(_sentences(said))
     for number, (sentence, is_ended) in enumerate(reversed(sentences)):
-        if number >= _SENTENCES and not _STRONG.search(sentence):
+        if number >= _MOST_READ or (number >= _SENTENCES and not _STRONG.search(sentence)):
             continue
         told, is_retraction = _after_retraction(sentence, asked)
         found = _marked(_box(told), asked) if "box" in told else _read(told, asked)
@@ -120,16 +137,19 @@ def _tail(text: str) -> str:
 
 def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     """Sentences and lines, and whether each ends as a sentence. Mathematics and boxes stay whole."""
-    kept = [found.span() for found in _SPAN.finditer(text)] + [(start, end) for start, end, _ in _boxes(text)]
-    start = 0
-    ends = [found.span() for found in _END.finditer(text)] + [(len(text), len(text))]
-    for end, after in ends:
-        if any(first < end < last for first, last in kept) or (end < len(text) and _LABELLED_LETTER.search(text[start:end])):
+    kept = sorted([found.span() for found in _SPAN.finditer(text)] + [(first, last) for first, last, _ in _boxes(text)])
+    start, at, reach = 0, 0, 0
+    for end, after in (*(found.span() for found in _END.finditer(text)), (len(text), len(text))):
+        while at < len(kept) and kept[at][0] < end:
+            reach = max(reach, kept[at][1])
+            at += 1
+        is_inside = end < reach or (end < len(text) and _LABELLED_LETTER.search(text[max(start, end - 20) : end]))
+        if is_inside and end < len(text):
             continue
         sentence = text[start:end].strip()
         start = after
         if sentence:
-            yield sentence, bool(re.search(r"[.!?。!?::)*$`}\]]\s*$", sentence)) or end != len(text)
+            yield sentence, end != len(text) or bool(re.search(r"[.!?。!?::)*$`}\]]$", sentence))
 
 
 def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
@@ -182,10 +202,8 @@ def _after_retraction(sentence: str, asked: Asked) -> tuple[str, bool]:
     """What comes after the last retraction in a sentence, and whether there is one."""
     if asked.kind == "text" and _YES.match(sentence) and _YES_ASKED.search(asked.question):
         return sentence, False
-    found = None
-    for found in _retraction().finditer(sentence):
-        pass
-    return (sentence[found.end() :].lstrip(" ,.:;—–-"), True) if found else (sentence, False)
+    *_, end = 0, *(found.end() for found in _retraction().finditer(sentence))
+    return (sentence[end:].lstrip(" ,.:;—–-"), True) if end else (sentence, False)
 
 
 @cache
@@ -194,11 +212,12 @@ def _retraction() -> re.Pattern[str]:
 
 
 @cache
-def _grammar() -> Lark:
+def _grammar(parser: Literal["lalr"] | None = "lalr") -> Lark:
+    """The grammar with its parser, or, without one, as a lexer that is built once."""
     from lark import Lark  # noqa: PLC0415  (start-up time)
 
     source = (grammar_folder() / "answers.lark").read_text("utf-8")
-    return Lark(source, start=["sentence", "no_statement"], parser="lalr", lexer="basic", maybe_placeholders=False)
+    return Lark(source, start=["sentence", "no_statement"], parser=parser, lexer="basic", maybe_placeholders=False)
 
 
 def _may_stand(found: Statement, number: int, count: int) -> bool:
@@ -227,21 +246,38 @@ def _read(sentence: str, asked: Asked) -> Statement | str | None:
     plain = _CONTRAST.sub(" ", _MARKUP.sub("", sentence)).strip()
     if not plain or len(plain) > LONGEST_SENTENCE:
         return None
-    if asked.kind == "text" and (yes := _YES.match(plain)) and (_YES_ASKED.search(asked.question) or "because" in plain):
+    if (
+        asked.kind == "text"
+        and (yes := _YES.match(plain))
+        and (_YES_ASKED.search(asked.question) or "because" in plain)
+    ):
         return Statement(sentence, yes[1], "sentence") if not _OTHER.search(plain) else None
+    if asked.kind == "choice" and (letter := _exact_option(plain, asked)):
+        return Statement(sentence, letter, "value", is_strong=False)
     marked = _with_letters(plain, len(asked.choices) or 10) if asked.kind == "choice" else plain
     tokens = _tokens(marked, asked)
     if tokens is None:
         return None
     tree = _parsed(tokens)
     if tree is None:
-        return _labelled_text(sentence, tokens, marked) if asked.kind == "text" else None
+        return _unread_text(sentence, tokens, marked) if asked.kind == "text" else None
     reading = _Reading(tree, marked, asked)
     found = {"math": reading.math, "choice": reading.choice, "text": reading.text}[asked.kind]()
     return Statement(sentence, *found) if found is not None else None
 
 
-_YES_ASKED = re.compile(r"yes or no|true or false|\A\W*(?:is|are|was|were|do|does|did|can|has|have|will)\b", re.IGNORECASE)
+_YES_ASKED = re.compile(
+    r"yes or no|true or false|\A\W*(?:is|are|was|were|do|does|did|can|has|have|will)\b", re.IGNORECASE
+)
+
+
+def _exact_option(text: str, asked: Asked) -> str | None:
+    """The letter of the option that a text is, with or without a label and the letter."""
+    found = _OPTION.fullmatch(text[:LONGEST_SENTENCE])
+    assert found is not None  # all parts are optional
+    said = found[2].strip(" .")
+    letters = [ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if option.strip(" .") == said]
+    return letters[0] if letters and found[1] in (None, letters[0]) else None
 
 
 def _with_letters(text: str, count: int) -> str:
@@ -261,7 +297,7 @@ def _with_letters(text: str, count: int) -> str:
 def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
     known = _words_of(asked.question)
     tokens: list[Token] = []
-    for token in _grammar().lex(sentence):
+    for token in _grammar(None).lex(sentence):
         if token.type == "WORD" and 0xE000 <= ord(token[0]) <= 0xE019:
             token = token.update(type="LETTER")  # noqa: PLW2901
         elif token.type == "WORD" and str(token).lower().strip(".") in known:
@@ -276,7 +312,8 @@ def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
 
 def _words_of(question: str) -> frozenset[str]:
     asked = re.split(r"\n\s*\(?A[.):]", question)[0].lower()
-    return frozenset(_WORD.findall(asked)) | {word + "s" for word in _WORD.findall(asked)} | frozenset(_CJK.findall(asked))
+    words = _WORD.findall(asked)
+    return frozenset({*words, *(f"{word}s" for word in words), *_CJK.findall(asked)})
 
 
 def _parsed(tokens: list[Token]) -> Tree[Token] | None:
@@ -286,16 +323,17 @@ def _parsed(tokens: list[Token]) -> Tree[Token] | None:
     try:
         for token in tokens:
             parser.feed_token(token)
-        tree: Tree[Token] = parser.feed_eof()
+        tree = cast("Tree[Token]", parser.feed_eof())  # type: ignore[no-untyped-call]
     except UnexpectedInput:
         return None
     return tree
 
 
-def _labelled_text(sentence: str, tokens: list[Token], plain: str) -> Statement | None:
+def _unread_text(sentence: str, tokens: list[Token], plain: str) -> Statement | None:
+    """What is labelled, or short enough to be nothing but an answer, may be a text of any words."""
     if tokens and tokens[0].type == "LABEL":
-        return Statement(sentence, plain[tokens[0].end_pos :].strip(), "label")
-    return None
+        return Statement(sentence, plain[tokens[0].end_pos or 0 :].strip(), "label")
+    return Statement(sentence, plain, "value", is_strong=False) if len(plain.split()) <= _SHORT else None
 
 
 _Found: TypeAlias = "tuple[str, Literal['box', 'label', 'sentence', 'value'], bool]"
@@ -306,11 +344,10 @@ class _Reading:
 
     def __init__(self, tree: Tree[Token], text: str, asked: Asked) -> None:
         self._text, self._asked = text, asked
-        self._chunks = [list(part.children) for part in tree.children if getattr(part, "data", "") == "chunk"]
-        self._is_labelled = any(getattr(part, "type", "") == "LABEL" for part in tree.children)
-        self._tail = next((part for part in tree.children if getattr(part, "data", "") == "tail"), None)
+        self._chunks = [_leaves(part) for part in tree.children if _name(part) == "chunk"]
+        self._is_labelled = any(_name(part) == "LABEL" for part in tree.children)
+        self._tail = next((_leaves(part) for part in tree.children if _name(part) == "tail"), [])
         self._is_headed = len(self._chunks) > 1 and any(t.type == "HEAD" for c in self._chunks[:-1] for t in c)
-        self._is_last_headed = any(token.type == "HEAD" for token in self._chunks[-1])
 
     def math(self) -> _Found | None:
         last, before = self._chunks[-1], self._chunks[:-1]
@@ -322,9 +359,8 @@ class _Reading:
                 return None
             if value:
                 return value, "sentence", False
-            held = [token for chunk in before for token in chunk]
-            is_held = all(token.type in _FREE for token in last) and len(before) == 1
-            value = self._value(held) if is_held and all(t.type in _FREE or t.type in _VALUES or t.type == "WORD" for t in held) else None
+            is_held = len(before) == 1 and all(token.type in _FREE for token in last)
+            value = self._value(before[0]) if is_held else None
             return (value, "sentence", False) if value else None
         if last[0].type in _VALUES and value:
             return value, "value", False
@@ -354,25 +390,29 @@ class _Reading:
 
     def _other_value(self) -> str | None:
         """The value of a tail such as `, or 0.375`, `, 7` and ` (or 7)`."""
-        said = [] if self._tail is None else [token for token in self._tail.children[1:] if str(token).lower() not in ("or", "alternatively")]
-        return str(said[0]) if said and self._tail is not None and said[0].type in _VALUES and self._tail.children[0].type != "SINCE" and (
-            said[0] is not self._tail.children[1] or self._tail.children[0].type == "COMMA"
-        ) else None
+        if not self._tail or self._tail[0].type == "SINCE":
+            return None
+        said = [token for token in self._tail[1:] if str(token).lower() not in ("or", "alternatively")]
+        is_named = self._tail[0].type == "COMMA" or said[:1] != self._tail[1:2]
+        return str(said[0]) if said and said[0].type in _VALUES and is_named else None
 
     def choice(self) -> _Found | None:
         tokens = [token for chunk in self._chunks for token in chunk]
         letters = sorted({_LETTERS[ord(token[0])] for token in tokens if token.type == "LETTER"})
         is_told = self._is_labelled or any(token.type == "HEAD" for token in tokens)
         form: Literal["label", "sentence"] = "label" if self._is_labelled else "sentence"
-        if self._tail is not None and letters:
-            is_other = [str(token).lower() == "or" for token in self._tail.children[1:2]]
-            joined = [token for token in self._tail.children[1:3] if is_other == [True] or token is self._tail.children[1]]
-            joined = [token for token in joined if token.type == "LETTER"]
-            letters = sorted({*letters, *(_LETTERS[ord(token[0])] for token in joined)})
-        elif self._tail is not None:
-            told = [str(token) for token in self._tail.children[1:]]
-            if len(told) == 2 and 0xE000 <= ord(told[1][0]) <= 0xE019:  # noqa: PLR2004  (", option B")
-                letters, is_told = [_LETTERS[ord(told[1][0])]], True
+        after = self._tail[1:3]
+        if (
+            letters
+            and after[:1]
+            and self._tail[0].type != "SINCE"
+            and (after[0].type == "LETTER" or str(after[0]).lower() == "or")
+        ):
+            letters = sorted({*letters, *(_LETTERS[ord(token[0])] for token in after if token.type == "LETTER")})
+        elif not letters and len(after) == 2 and after[1].type == "LETTER":  # ", option B"
+            letters, is_told = [_LETTERS[ord(after[1][0])]], True
+        if self._is_option_with_label(tokens):
+            return _LETTERS[ord(tokens[0][0])], form, is_told
         words = self._option_words(tokens)
         named = self._option(words)
         if letters:
@@ -389,6 +429,14 @@ class _Reading:
             return named, form, self._is_labelled
         return None
 
+    def _is_option_with_label(self, tokens: list[Token]) -> bool:
+        """Whether this is an option as the question has it, whose text may name other letters."""
+        if tokens[0].type != "LETTER":
+            return False
+        at = ord(tokens[0][0]) - 0xE000
+        said = self._text[tokens[0].end_pos :].translate(_LETTERS)
+        return at < len(self._asked.choices) and _bare(said) == _bare(self._asked.choices[at])
+
     def _option_words(self, tokens: list[Token]) -> list[str]:
         last = self._chunks[-1] if len(self._chunks) > 1 or self._is_labelled else tokens
         return [self._text[last[0].start_pos : last[-1].end_pos], self._text[tokens[0].start_pos : tokens[-1].end_pos]]
@@ -396,24 +444,23 @@ class _Reading:
     def _option(self, words: list[str]) -> str | None:
         """The letter of the option that is said: as it is, or when the words of the question are left out."""
         known = _words_of(self._asked.question) | _STRUCTURE
-        for said in words:
-            clean = _bare(re.sub(r"[\ue000-\ue019]", " ", said))
+        plain = [_bare(re.sub(r"[\ue000-\ue019]", " ", said)) for said in words]
+        for clean in plain:
             for at, option in enumerate(self._asked.choices):
-                if clean == _bare(option) or clean in {f"{word} {_bare(option)}" for word in ("the", "a")}:
+                if clean.removeprefix("the ").removeprefix("a ") == _bare(option):
                     return ascii_uppercase[at]
         for at, option in enumerate(self._asked.choices):
             wanted = [word for word in _bare(option).split() if word not in known]
-            said = [word for word in _bare(re.sub(r"[\ue000-\ue019]", " ", words[-1])).split() if word not in known]
-            if wanted and wanted == said:
+            if wanted and wanted == [word for word in plain[-1].split() if word not in known]:
                 return ascii_uppercase[at]
-            if _CJK.search(option) and _bare(words[0]).removesuffix("です") == _bare(option):
+            if _CJK.search(option) and plain[0].removesuffix("です") == _bare(option):
                 return ascii_uppercase[at]
         return None
 
     def text(self) -> _Found | None:
         last, first = self._chunks[-1], self._chunks[0]
-        is_or = self._tail is not None and [str(token) for token in self._tail.children[1:2]] == ["or"]
-        is_whole = self._tail is None or is_or or str(self._tail.children[0]) == ","
+        is_or = [str(token) for token in self._tail[1:2]] == ["or"]
+        is_whole = not self._tail or is_or or str(self._tail[0]) == ","
         stop = len(self._text.rstrip(" .!。")) if is_whole else last[-1].end_pos
         if self._is_labelled:
             return self._text[last[0].start_pos : stop].strip(), "label", True
@@ -445,9 +492,51 @@ class _Reading:
 
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _STRUCTURE = frozenset(
-    "the a an is are was were it its of in on at by to for from this that these they there has have in as so must be"
-    " correct answer right option did".split()
+    [
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "was",
+        "were",
+        "it",
+        "its",
+        "of",
+        "in",
+        "on",
+        "at",
+        "by",
+        "to",
+        "for",
+        "from",
+        "this",
+        "that",
+        "these",
+        "they",
+        "there",
+        "has",
+        "have",
+        "in",
+        "as",
+        "so",
+        "must",
+        "be",
+        "correct",
+        "answer",
+        "right",
+        "option",
+        "did",
+    ]
 )
+
+
+def _name(part: Token | Tree[Token]) -> str:
+    return str(getattr(part, "data", "") or getattr(part, "type", ""))
+
+
+def _leaves(part: Token | Tree[Token]) -> list[Token]:
+    return cast("list[Token]", part.children) if hasattr(part, "children") else []
 
 
 def _leads(token: Token) -> bool:

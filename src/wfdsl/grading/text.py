@@ -18,7 +18,20 @@ _APPOSITION = re.compile(r"(?<=\S)\s\((?:the|an?)\s[^()]*\)\Z")
 """What an answer says about itself: `Paris (the capital of France)`."""
 _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
 _DATES = (
     re.compile(rf"(?P<m>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})"),
@@ -54,7 +67,7 @@ def normal_text(text: str) -> str:
     text = _COMMAND.sub(r"\1", text.replace("$", "") if "\\" in text else text)
     text = re.sub(r"_\{?(\d)\}?", r"\1", text)
     text = unicodedata.normalize("NFKD", text).translate(_QUOTES).casefold()
-    text = "".join(letter for letter in text if not 0x300 <= ord(letter) < 0x370)  # noqa: PLR2004  (accents)
+    text = "".join(letter for letter in text if not 0x300 <= ord(letter) < 0x370)
     text = unicodedata.normalize("NFKC", text)
     text = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)
     text = _PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text)
@@ -87,4 +100,4 @@ def _same_quantity(gold: str, answer: str) -> bool:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return repr(line if len(line) <= 60 else line[:57] + "...")  # noqa: PLR2004
+    return repr(line if len(line) <= 60 else line[:57] + "...")
