@@ -69,18 +69,16 @@ class PromptInCheckpoints(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
 
 class KlSchedule(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Lowers the weight of the KL term linearly, to 0 for the last iterations of a stage."""
+    """Lowers the weight of the KL term linearly, to 0 at the end of a stage."""
 
-    def __init__(self, beta: float, free: int) -> None:
+    def __init__(self, beta: float) -> None:
         self._beta = beta
-        self._free = free
         self.trainer: Any = None
         """Set once it is built."""
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set the weight for the iteration."""
-        until = args.max_steps - self._free
-        self.trainer.beta = self._beta * max(0.0, 1.0 - state.global_step / until) if until else 0.0
+        self.trainer.beta = self._beta * (1.0 - state.global_step / args.max_steps)
 
 
 def drop_lines_after(path: Path, stage: str, step: int) -> None:

@@ -170,8 +170,6 @@ class GrpoConfig(Table):
     """Clipping range of the probability ratio."""
     beta: float = Field(default=0.0, ge=0)
     """Weight of the KL term at the start of the stage; it falls linearly. The reference is the stage's first model."""
-    kl_free_steps: int = Field(default=0, ge=0)
-    """Iterations at the end of the stage without a KL term. Our choice."""
     loss: str = "grpo"
     """TRL's name of the loss."""
     scale_rewards: Literal["group", "batch", "none"] = "group"
@@ -198,8 +196,6 @@ class GrpoConfig(Table):
     def _is_consistent(self) -> GrpoConfig:
         if self.micro_batch is not None and self.batch_size % self.micro_batch:
             raise ValueError(f"micro_batch {self.micro_batch} does not divide the {self.batch_size} completions")
-        if self.iterations and self.kl_free_steps > self.iterations:  # a stage without iterations is skipped
-            raise ValueError(f"kl_free_steps {self.kl_free_steps} is more than the {self.iterations} iterations")
         return self
 
 

@@ -49,7 +49,7 @@ def _sft_rows(setup: Setup, model: tuple[Any, Any]) -> list[dict[str, Any]]:
 def train_grpo(setup: Setup, stage: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
     """Train a GRPO stage; the folder of its model."""
     config, folder, first = setup.train.grpo(stage), setup.folder(stage), setup.processes.is_first
-    health, kl = HealthChecks(setup.say), KlSchedule(config.beta, config.kl_free_steps)
+    health, kl = HealthChecks(setup.say), KlSchedule(config.beta)
     held_out, resumed = eval_rows(setup, stage), checkpoint is not None
     arguments = grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed)
     half = setup.train.half_frozen(on_cpu=on_cpu())

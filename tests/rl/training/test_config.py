@@ -91,7 +91,7 @@ def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, caps
 
 
 def test_more_workers_than_there_are_cannot_be_offered(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = ("train.pools.iterations=3", "train.pools.kl_free_steps=0", "train.pools.pick=[3, 9]")
+    settings = ("train.pools.iterations=3", "train.pools.pick=[3, 9]")
 
     code = main(["gym", "--dry-run", *(word for setting in settings for word in ("--set", setting))])
 
