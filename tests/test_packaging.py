@@ -28,7 +28,7 @@ from wfdsl._version import __version__
 from wfdsl.language.grammar import grammar_folder
 
 ROOT = Path(__file__).parent.parent
-GRAMMARS = ["conductor.lark", "literals.lark", "workflow.lark"]
+GRAMMARS = ["answers.lark", "conductor.lark", "literals.lark", "workflow.lark"]
 POOLS = ["local.toml", "paper-unconstrained.toml", "paper.toml"]
 COPIED = ["src", "grammars", "tests", "docs"]
 SEMVER = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"

@@ -293,21 +293,6 @@ async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
     assert Trial.from_dict(json.loads(trial.to_json())) == trial
 
 
-async def test_simulated_workers_take_the_time_of_those_that_they_stand_for() -> None:
-    pool = Pool.load("gym/seven")
-    twice = Workflow((Step(0, "Solve the problem."), Step(0, "Solve the problem.")))
-    chain = Workflow((Step(0, "Solve the problem."), Step(0, "Check the solution.", "all")))
-    policies = {name: WorkflowPolicy(workflow) for name, workflow in (("one", ONE), ("twice", twice), ("chain", chain))}
-
-    trials, _ = await trials_of(evaluation(pool, policies=policies, tasks=make("gym/seven", 4, 0)))
-
-    seconds = {trial.key: trial.latency_s or 0.0 for trial in trials}
-    assert all(value > 0.1 for value in seconds.values())
-    for key in seconds:
-        # The dead first step of `twice` is not run; a chain takes the time of both of its steps.
-        assert seconds[key._replace(policy="chain")] > seconds[key._replace(policy="one")]
-
-
 @pytest.mark.parametrize(
     ("task", "one", "other"),
     [

@@ -14,17 +14,21 @@ EQUAL = [
     ("1024000", "1{,}024{,}000"), ("1024000", r"1.024\times 10^6"), ("18000", "18k"), (r"\frac{1}{2}", "50\\%"),
     ("0.3", r"\frac{3}{10}"), (r"\frac{1}{3}", "0.333333"), (r"9\pi", "28.274334"), ("8\\%", "8"), ("00:25", "0:25"),
     (r"x=5", "5"), ("y=2x+1", "1+2x"), (r"2x\cos(x^2)", r"\cos{x^2}\cdot 2x"), (r"5\sqrt2", r"\sqrt{50}"),
-    (r"\mathrm{e}^2", "e^2"), (r"2+3\mathrm{i}", "2+3i"), (r"\emptyset", r"\text{no solution}"), ("1,2", r"2 \text{ and } 1"),
+    (r"\mathrm{e}^2", "e^2"), (r"2+3\mathrm{i}", "2+3i"), (r"\emptyset", r"\text{no solution}"),
+    ("1,2", r"2 \text{ and } 1"),
     (r"\{-3,3\}", r"\pm 3"), (r"3\pm\sqrt5", r"3+\sqrt5 \text{ or } 3-\sqrt5"), (r"(-\infty,3)", "x<3"),
     ("(-1,1)", "|x|<1"), ("(0,6.5)", "0<x<6.5"), (r"(-\infty,-1)\cup(1,\infty)", r"x<-1 \text{ or } x>1"),
     ("(3,6)", "(x,y)=(3,6)"), (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "[[1,2],[3,4]]"), ("52_8", "52_{8}"),
     (r"864\text{ inches}^2", r"864\text{ square inches}"), (r"16\pi", r"16\pi\text{ cm}^2"),
 ]  # fmt: skip
 UNEQUAL = [
-    ("5", "2x = 10"), ("5", r"x \ne 5"), ("5", "6 = 5"), ("5", r"5 \approx 6"), ("5", "5_8"), ("5", r"5\text{ plus one}"),
-    ("5", r"5\text{ or more}"), ("5", "(5,6)"), ("5", ""), ("68", "68\\%"), (r"\frac{1}{3}", "0.33"), (r"9\pi", "28.27"),
+    ("5", "2x = 10"), ("5", r"x \ne 5"), ("5", "6 = 5"), ("5", r"5 \approx 6"), ("5", "5_8"),
+    ("5", r"5\text{ plus one}"),
+    ("5", r"5\text{ or more}"), ("5", "(5,6)"), ("5", ""), ("68", "68\\%"),
+    (r"\frac{1}{3}", "0.33"), (r"9\pi", "28.27"),
     (r"\frac{1}{20!}", r"\frac{1}{21!}"), ("e^{-40}", "e^{-41}"), (r"\ln(10^{30})", r"\ln(10^{30}+1)"),
-    ("x=5", "y=5"), ("2k", "2K"), ("y=2x+1", "x=2y+1"), ("a^2-b^2", "b^2-a^2"), (r"\{-3,3\}", "(-3,3)"), ("(3,6)", "(6,3)"),
+    ("x=5", "y=5"), ("2k", "2K"), ("y=2x+1", "x=2y+1"), ("a^2-b^2", "b^2-a^2"), (r"\{-3,3\}", "(-3,3)"),
+    ("(3,6)", "(6,3)"),
     ("(3,6)", "[3,6)"), (r"(-\infty,3)", r"(-\infty,3]"), (r"\emptyset", "0"), ("23,24", "23,24,25"), ("120", "120!"),
     (r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}2&1\end{pmatrix}"), ("1,2,\\ldots,n", "1,3,\\ldots,n"),
 ]  # fmt: skip
@@ -95,7 +99,8 @@ async def test_the_last_statement_counts_and_nothing_else(reply: str, extracted:
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
-        ("Answer: B", "right"), ("故选B。", "right"), ("正解はBです。", "right"), ("Mercury", "right"), ("(B) Mercury", "right"),
+        ("Answer: B", "right"), ("故选B。", "right"), ("正解はBです。", "right"),
+        ("Mercury", "right"), ("(B) Mercury", "right"),
         ("Answer: B. Venus", "wrong"), ("B or C", "wrong"), ("A. Venus\nB. Mercury\nC. Mars", "wrong"),
         ("The answer is not B.", "wrong"), ("\\boxed{\\text{not B}}", "wrong"),
     ],

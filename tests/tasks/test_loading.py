@@ -460,7 +460,7 @@ def test_a_package_can_add_a_source_of_tasks(monkeypatch: pytest.MonkeyPatch) ->
     ("name", "options", "told"),
     [
         ("gym/none", {}, "gym/none"),
-        ("gym/seven@dev", {}, "the splits are 'train', 'test'"),
+        ("gym/seven@dev", {}, "it has train, test"),
         ("gym/seven", {"format": "gsm8k"}, "leave out the format"),
         ("gym/seven", {"columns": {"question": "q"}}, "leave out the format"),
     ],

@@ -16,7 +16,8 @@ LONGEST = 1_000
 LARGEST_POWER = 400  # of ten, in a number: our choice
 _UNITS = {
     "length": "km 1000 kilometer kilometers kilometre kilometres|m 1 meter meters metre metres 米 メートル|"
-    "cm 1/100 centimeter centimeters centimetre centimetres 厘米|mm 1/1000 millimeter millimeters millimetre millimetres|"
+    "cm 1/100 centimeter centimeters centimetre centimetres 厘米|mm 1/1000 millimeter millimeters millimetre "
+    "millimetres|"
     "mi 1609344/1000 mile miles|in 254/10000 inch inches|ft 3048/10000 foot feet|yd 9144/10000 yard yards",
     "mass": "kg 1000 kilogram kilograms|g 1 gram grams|mg 1/1000 milligram milligrams|t 1000000 tonne tonnes|"
     "lb 45359237/100000 lbs pound pounds|oz 28349523125/1000000000 ounce ounces",
@@ -46,7 +47,8 @@ _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
     (?: (?:(?P<whole>\d+)\s*)?\\frac\{{\s*(?P<n>-?\d+)\s*\}}\{{\s*(?P<d>-?\d+)\s*\}}
       | (?:(?P<whole2>\d+)\s+)?(?P<n2>\d+)\s*/\s*(?P<d2>\d+)(?![\d.])
-      | (?P<v>{_DIGITS})\.?(?:e(?P<e>[-+]?\d{{1,4}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,4}})\}}?)?)
+      | (?P<v>{_DIGITS})\.?
+        (?:e(?P<e>[-+]?\d{{1,4}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,4}})\}}?)?)
     (?P<rest>.*)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -65,16 +67,21 @@ _WRAPPER = re.compile(
     r"\\(?:mathbf|boldsymbol|bm|underline|overline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
 )
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
-_FUNCTIONS = "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|exp|sinh|cosh|tanh|gcd|lcm|max|min|det|lim|sqrt|pi|infty|binom|mod|bmod"
+_FUNCTIONS = (
+    "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|exp|sinh|cosh|tanh|gcd|lcm|max|min|det|lim|sqrt|pi|infty|"
+    "binom|mod|bmod"
+)
 _EMPTY = re.compile(
-    r"\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none|(?:the )?empty(?: set)?"
+    r"\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
+    r"|(?:the )?empty(?: set)?"
     r"|无解|空集|解なし",
     re.IGNORECASE,
 )
 _ALL = re.compile(r"\\mathbb\{?R\}?|all (?:real )?numbers|all reals?(?: numbers)?", re.IGNORECASE)
 _NAME = re.compile(
     r"\\?[a-zA-Z](?:_\{?\w+\}?)?['′]*(?:\s?\(\s*[^()]*\))?|\\(?:theta|alpha|beta|lambda|angle\s?\w+)|[a-zA-Z]{2,}(?:\s+[a-zA-Z]+)*"
-    r"|\\?(?:det|lim|max|min)\S*|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)|[A-Z]\^\{-1\}|\\angle\s*[A-Z]+|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
+    r"|\\?(?:det|lim|max|min)\S*|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)|[A-Z]\^\{-1\}|\\angle\s*[A-Z]+"
+    r"|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
 )
 _RELATION = re.compile(r"\\(?:leq?|geq?|lt|gt|neq?)(?![a-zA-Z])|[<>]=?|=")
 _SENSE = {
@@ -397,7 +404,8 @@ def in_unit(number: Number, question: str) -> Number:
     dimension, factor, name = _KNOWN[number.unit]
     asked = [
         known for word in re.findall(r"[a-zA-Z]+/[a-z]+|[^\W\d_]+|[€£$°]", question)
-        if (known := _KNOWN.get(word) or (_KNOWN.get(word.lower()) if len(word) > 1 else None)) and known[0] == dimension
+        if (known := _KNOWN.get(word if len(word) == 1 else word.lower(), _KNOWN.get(word)))
+        and known[0] == dimension
     ]  # fmt: skip
     if not asked or any(known[2] == name for known in asked):
         return number

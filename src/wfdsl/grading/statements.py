@@ -1,19 +1,20 @@
 """The statement in which a reply gives its final answer, by `answers.lark`; None where nothing is stated.
 
 A box, a labelled line (`Answer: 5`, `#### 5`) and a sentence about the answer are strong; a sentence that says a value
-of what was asked, and a reply that is a value, are weak. The last strong one counts, else the last weak one. One that is
-retracted, denied, hedged or cut off is none, and nothing else is: there is no last number to fall back on.
+of what was asked, and a reply that is a value, are weak. The last strong one counts, else the last weak one. One that
+is retracted, denied, hedged or cut off is none, and nothing else is: there is no last number to fall back on.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import dates_in
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
@@ -30,22 +31,10 @@ _MOST_READ = 120  # sentences of any kind: our choice
 _STRONG = re.compile(
     r"boxed|answer|\bans\b|result|solution|option|choice|correct|####|答|正解|选|選|結果|结果|解", re.IGNORECASE
 )
-_END = re.compile(
-    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
-    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)"
-    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
-    re.IGNORECASE,
-)
-_SPAN = re.compile(r"\$\$.*?\$\$|\$[^$\n]*\$|\\\[.*?\\\]|\\\(.*?\\\)", re.DOTALL)
 _MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
 _TAGGED = re.compile(
     r"<answer>(.*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)", re.DOTALL
 )
-_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+(?=[\w-])")
-_ADDED = re.compile(
-    r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
-)
-_JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
 _CONTRAST = re.compile(
     r"(?<=\w),?\s+(?:therefore|thus|hence|then),?\s+(?=(?:be|is|equals?)\b|[\d$])"
     r"|\bnot\s+[^,.;]{1,40}?,?\s+but(?:\s+rather)?\s+"
@@ -67,21 +56,8 @@ _YES = re.compile(r"\W*(yes|no|true|false|是|否|はい|いいえ)\b\W*(?:$|[,.
 _FREE = frozenset({"FUNC", "KNOWN", "PREP", "HEAD"})
 _MOST_TOKENS = 80
 _OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
-_LABELLED_LETTER = re.compile(r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z")
 _SHORT = 4  # words
 _WHEN = re.compile(r"\b(?:when|date|day)\b|什么时候|いつ", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What a reply states as its answer."""
-
-    text: str
-    """The sentence, line or box."""
-    value: str
-    """The value in it: an expression, letters joined by commas, or words."""
-    form: Literal["box", "label", "sentence", "value"]
-    is_strong: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +79,12 @@ def final_statement(
         return Statement(said, letter, "value")
     later: Statement | None = None
     is_blocked, doubted = False, False
-    sentences = list(_sentences(said))
+    sentences = list(sentences_of(said))
     for number, (sentence, is_ended) in enumerate(reversed(sentences)):
         if number >= _MOST_READ or (number >= _SENTENCES and not _STRONG.search(sentence)):
             continue
         told, is_retraction = _after_retraction(sentence, asked)
-        found = _marked(_box(told), asked) if "box" in told else _read(told, asked)
+        found = _marked(boxed(told), asked) if "box" in told else _read(told, asked)
         if isinstance(found, str):
             return None  # what is marked as the answer is cut off, denied or none
         if found is not None and found.is_strong:
@@ -133,69 +109,6 @@ _FULL_WIDTH = {0xFEE0 + code: chr(code) for code in range(0x21, 0x7F) if chr(cod
 def _tail(text: str) -> str:
     cut = text[-LONGEST_TAIL:]
     return cut[cut.find("\n") + 1 :] if len(cut) < len(text) and "\n" in cut else cut
-
-
-def _sentences(text: str) -> Iterator[tuple[str, bool]]:
-    """Sentences and lines, and whether each ends as a sentence. Mathematics and boxes stay whole."""
-    kept = sorted([found.span() for found in _SPAN.finditer(text)] + [(first, last) for first, last, _ in _boxes(text)])
-    start, at, reach = 0, 0, 0
-    for end, after in (*(found.span() for found in _END.finditer(text)), (len(text), len(text))):
-        while at < len(kept) and kept[at][0] < end:
-            reach = max(reach, kept[at][1])
-            at += 1
-        is_inside = end < reach or (end < len(text) and _LABELLED_LETTER.search(text[max(start, end - 20) : end]))
-        if is_inside and end < len(text):
-            continue
-        sentence = text[start:end].strip()
-        start = after
-        if sentence:
-            yield sentence, end != len(text) or bool(re.search(r"[.!?。!?::)*$`}\]]$", sentence))
-
-
-def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
-    """Start, end and content of each box; None as content of one that is cut off."""
-    end = 0
-    for found in _BOX.finditer(text):
-        if found.start() < end:
-            continue
-        if text[found.end()] != "{":
-            word = re.compile(r"\S+").match(text, found.end())
-            end = word.end() if word else found.end()
-            yield found.start(), end, text[found.end() : end].rstrip(".$,")
-            continue
-        depth, at = 0, found.end()
-        for at in range(found.end(), len(text)):
-            depth += (text[at] == "{") - (text[at] == "}")
-            if not depth:
-                break
-        end = at + 1
-        yield found.start(), end, None if depth else text[found.end() + 1 : at]
-
-
-def _box(sentence: str) -> Statement | str | None:
-    """The last box of a sentence, or all that are joined by `and`, `or` and commas; a text if it is none."""
-    boxes = list(_boxes(sentence))
-    if not boxes:
-        return None
-    start, end, content = boxes[-1]
-    if content is None or not content.strip():
-        return "cut off"
-    before, after = sentence[:start], sentence[end : end + 40]
-    if re.search(r"(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*$", before, re.IGNORECASE) or _ADDED.match(after):
-        return "denied"
-    if re.search(r"(?:[-+*/]|\\times|\\cdot)\s*$", before):
-        return "a part"
-    values, at = [content], start
-    for earlier in reversed(boxes[:-1]):
-        if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):
-            break
-        values.insert(0, earlier[2])
-        at = earlier[0]
-    unit = re.match(r"\$?\s*([a-zA-Z°]+(?:/[a-z]+)?|%)", after)
-    value = ", ".join(dict.fromkeys(value.strip() for value in values))
-    if unit and len(values) == 1 and re.fullmatch(r"[\d.,\\!{} ]+", value):
-        value += f" {unit[1]}"
-    return Statement(sentence, value, "box")
 
 
 def _after_retraction(sentence: str, asked: Asked) -> tuple[str, bool]:
@@ -461,7 +374,7 @@ class _Reading:
         last, first = self._chunks[-1], self._chunks[0]
         is_or = [str(token) for token in self._tail[1:2]] == ["or"]
         is_whole = not self._tail or is_or or str(self._tail[0]) == ","
-        stop = len(self._text.rstrip(" .!。")) if is_whole else last[-1].end_pos
+        stop = len(self._text.rstrip(" .!。")) if is_whole else last[-1].end_pos or 0
         if self._is_labelled:
             return self._text[last[0].start_pos : stop].strip(), "label", True
         if _WHEN.search(self._asked.question) and len(dates := dates_in(self._text)) == 1:

@@ -1,0 +1,98 @@
+"""The sentences, lines and boxes of a reply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+_END = re.compile(
+    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)"
+    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
+_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+(?=[\w-])")
+_ADDED = re.compile(
+    r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
+    r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
+)
+_JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
+_LABELLED_LETTER = re.compile(r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a reply states as its answer."""
+
+    text: str
+    """The sentence, line or box."""
+    value: str
+    """The value in it: an expression, letters joined by commas, or words."""
+    form: Literal["box", "label", "sentence", "value"]
+    is_strong: bool = True
+
+
+def sentences_of(text: str) -> Iterator[tuple[str, bool]]:
+    """Sentences and lines, and whether each ends as a sentence. Mathematics and boxes stay whole."""
+    kept = sorted([found.span() for found in _SPAN.finditer(text)] + [(first, last) for first, last, _ in _boxes(text)])
+    start, at, reach = 0, 0, 0
+    for end, after in (*(found.span() for found in _END.finditer(text)), (len(text), len(text))):
+        while at < len(kept) and kept[at][0] < end:
+            reach = max(reach, kept[at][1])
+            at += 1
+        is_inside = end < reach or (end < len(text) and _LABELLED_LETTER.search(text[max(start, end - 20) : end]))
+        if is_inside and end < len(text):
+            continue
+        sentence = text[start:end].strip()
+        start = after
+        if sentence:
+            yield sentence, end != len(text) or bool(re.search(r"[.!?。!?::)*$`}\]]$", sentence))
+
+
+def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
+    """Start, end and content of each box; None as content of one that is cut off."""
+    end = 0
+    for found in _BOX.finditer(text):
+        if found.start() < end:
+            continue
+        if text[found.end()] != "{":
+            word = re.compile(r"\S+").match(text, found.end())
+            end = word.end() if word else found.end()
+            yield found.start(), end, text[found.end() : end].rstrip(".$,")
+            continue
+        depth, at = 0, found.end()
+        for at in range(found.end(), len(text)):
+            depth += (text[at] == "{") - (text[at] == "}")
+            if not depth:
+                break
+        end = at + 1
+        yield found.start(), end, None if depth else text[found.end() + 1 : at]
+
+
+def boxed(sentence: str) -> Statement | str | None:
+    """The last box of a sentence, or all that are joined by `and`, `or` and commas; a text if it is none."""
+    boxes = list(_boxes(sentence))
+    if not boxes:
+        return None
+    start, end, content = boxes[-1]
+    if content is None or not content.strip():
+        return "cut off"
+    before, after = sentence[:start], sentence[end : end + 40]
+    if re.search(r"(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*$", before, re.IGNORECASE) or _ADDED.match(after):
+        return "denied"
+    if re.search(r"(?:[-+*/]|\\times|\\cdot)\s*$", before):
+        return "a part"
+    values, at = [content], start
+    for earlier in reversed(boxes[:-1]):
+        if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):
+            break
+        values.insert(0, earlier[2])
+        at = earlier[0]
+    unit = re.match(r"\$?\s*([a-zA-Z°]+(?:/[a-z]+)?|%)", after)
+    value = ", ".join(dict.fromkeys(value.strip() for value in values))
+    if unit and len(values) == 1 and re.fullmatch(r"[\d.,\\!{} ]+", value):
+        value += f" {unit[1]}"
+    return Statement(sentence, value, "box")
