@@ -27,7 +27,6 @@ from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
-from wfdsl_rl.gym.source import tasks as make
 
 BOTH = {"one": WorkflowPolicy(ONE), "two": WorkflowPolicy(TWO)}
 
