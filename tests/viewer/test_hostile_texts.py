@@ -102,7 +102,7 @@ class Structure(HTMLParser):
 
 
 _SHELL = "html head meta title link script body a header nav main div aside section"
-_TEXT = "h1 h2 h3 p span code small bdi pre del ins details summary ol ul li dl dt dd figure time"
+_TEXT = "kbd h1 h2 h3 p span code small bdi pre del ins details summary ol ul li dl dt dd figure time"
 _TABLES_AND_FORMS = "table thead tbody tr th td form label input select option button textarea fieldset legend"
 _PICTURES = "svg rect path circle text g style desc"
 _MARKUP = "h4 h5 h6 strong em s blockquote br hr b math mrow mi mn mo mtext msup msub mfrac"
