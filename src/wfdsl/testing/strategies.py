@@ -61,7 +61,12 @@ def completions(
         workflow: what the texts mean: a workflow, or a strategy; without it, any.
         surroundings: whether anything surrounds the lists.
     """
-    return _completions(_strategy(workflow), surroundings)
+    return _completions(_strategy(workflow), surroundings).filter(_is_clear)
+
+
+def _is_clear(written: Written) -> bool:
+    """Whether no two overlapping readings of a text differ, as those of a draft and an answer may."""
+    return "lists-ambiguous" not in {found.code for found in analyze(written.text).diagnostics}
 
 
 def repairable_completions(
