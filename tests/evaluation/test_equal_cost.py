@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.evaluation.toys import trial, wfdsl_eval
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.validation import FitCost
 from wfdsl.evaluation.equal_cost import EVERYONE, Standing, standings_of
-from wfdsl.evaluation.statistics import interval_of, scores_of
+from wfdsl.evaluation.report import equal_cost_table
+from wfdsl.evaluation.statistics import interval_of, rank_correlation, scores_of
 from wfdsl.evaluation.summary import summarise
 
 
@@ -103,3 +107,51 @@ def test_a_group_of_rivals_is_named_on_the_command_line(
     assert (found["policy"], found["rival"]["policy"]) == ("debate", "planner-executor-verifier")
     assert "The others are only these: planner-*, worker:*." in told
     assert "no evaluation has the policy 'nobody'" in capsys.readouterr().err
+
+
+def test_policies_that_share_no_judged_task_cannot_be_compared() -> None:
+    trials = [trial("a", "t1"), trial("b", "t2")]
+    scores = {policy: scores_of(each for each in trials if each.policy == policy) for policy in ("a", "b")}
+
+    with pytest.raises(UsageError, match="no task in common"):
+        standings_of(summarise(trials, policies=["a", "b"]).policies, scores, {})
+
+
+def test_the_table_has_intervals_and_what_was_learned_from() -> None:
+    found = standings({"a": 1.0, "b": 2.0}, {"a": 5, "b": 8}, learned={"b": FitCost(1200, 9, 34.5)})
+
+    head, rows = equal_cost_table(list(found.values()), in_usd=True)
+
+    assert head[:3] == ["policy", "accuracy", "calls"]
+    assert rows[0] == ["a", "50.0 ± 32.7", "1.00", "$1.00", "-", "-", "yes", "-", "-"]
+    assert rows[1][4:] == ["1,200 calls", "$34.50", "yes", "+30.0 (-8.7 to +58.7)", "a"]
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 5), st.integers(0, 8)), min_size=2))
+def test_no_policy_on_the_frontier_is_beaten(given_: dict[str, tuple[int, int]]) -> None:
+    costs = {name: float(cost) for name, (cost, _) in given_.items()}
+    found = standings(costs, {name: right for name, (_, right) in given_.items()}, tasks=8)
+
+    for each in found.values():
+        better = [
+            other
+            for other in found.values()
+            if (other.cost <= each.cost and other.accuracy.value > each.accuracy.value)
+            or (other.cost < each.cost and other.accuracy.value == each.accuracy.value)
+        ]
+        assert each.efficient == (not better)
+
+
+def test_rank_correlation_by_hand() -> None:
+    assert rank_correlation([1, 2, 3, 4], [10, 20, 30, 40]) == pytest.approx(1.0)
+    assert rank_correlation([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1.0)
+    # ranks 1.5, 1.5, 3, 4 and 1, 2, 3.5, 3.5: covariance 4.25, sizes sqrt(4.5) each
+    assert rank_correlation([1, 1, 2, 3], [1, 2, 3, 3]) == pytest.approx(4.0 / 4.5)
+    assert rank_correlation([1, 1, 1], [1, 2, 3]) is None
+
+
+def test_an_interval_is_wider_where_less_is_known() -> None:
+    same, few, many = interval_of([0.0] * 30), interval_of([1.0, 0.0, 0.0] * 2), interval_of([1.0, 0.0, 0.0] * 200)
+
+    assert (same.low, same.high) == pytest.approx((-0.0866, 0.0866), abs=1e-4)  # 1.96 * sqrt(2) / 32
+    assert few.low < many.low < many.value == few.value < many.high < few.high

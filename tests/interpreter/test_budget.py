@@ -6,11 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_clock, pool_of
 
 from wfdsl import BudgetExhausted, Step, UsageError, Workflow
 from wfdsl.interpreter import events
-from wfdsl.interpreter.budget import Budget, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -178,3 +180,63 @@ def test_what_a_chat_template_adds_breaks_no_bound() -> None:
 
 async def _greedy(call: Call) -> Reply:
     return Reply("x", usage=Usage(10, 2_000_000), paid_usd=2.00001)
+
+
+class _Meter:
+    """Counts what really happened, apart from the account."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cap=st.integers(0, 300),
+    used=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 10)), min_size=7, max_size=7),
+    delays=st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=7, max_size=7),
+)
+def test_tokens_never_exceed_the_budget_for_any_schedule(
+    cap: int, used: list[tuple[int, int]], delays: list[float]
+) -> None:
+    meter = _Meter()
+
+    async def answer(call: Call) -> Reply:
+        step = call.path[0]
+        await asyncio.sleep(delays[step])
+        meter.tokens += sum(used[step])
+        return Reply("x", usage=Usage(*used[step]))
+
+    async def tried() -> None:
+        try:
+            await run(WIDE, "Q", pool_of(Answering(answer), entries=[{"max_tokens": 10}]), budget=Budget(tokens=cap))
+        except BudgetExhausted:
+            return
+
+    on_test_clock(tried())
+
+    assert meter.tokens <= cap
+
+
+def test_an_account_refuses_what_can_never_fit_and_waits_for_what_may() -> None:
+    async def account() -> list[str]:
+        book, told = BudgetTracker(Budget(tokens=10)), []
+        await book.reserve(BudgetUsage(1, 8))
+        second = asyncio.create_task(book.reserve(BudgetUsage(1, 5)))
+        await asyncio.sleep(0)
+        told.append("waits" if not second.done() else "went through")
+        with pytest.raises(BudgetSpent):
+            await book.reserve(BudgetUsage(1, 11))
+        book.settle(BudgetUsage(1, 8), BudgetUsage(1, 2))
+        await second
+        told.append("went through")
+        return told
+
+    assert on_test_clock(account()) == ["waits", "went through"]
+
+
+def test_replies_over_their_bounds_leave_a_budget_of_calls_alone() -> None:
+    chain = Workflow((Step(0, "a"), Step(0, "b", (0,))))
+
+    done = on_test_clock(run(chain, "Q", pool_of(Answering(_greedy)), budget=Budget(calls=2)))
+
+    assert done.status == "done"

@@ -59,3 +59,38 @@ def test_a_step_starts_at_the_moment_when_the_last_step_that_it_sees_finishes(
         assert step.started == ready
         assert step.finished is not None
         assert abs(step.finished - step.started - delays[step.step]) < 1e-6
+
+
+def run_in_order(workflow: Workflow, question: str) -> list[str]:
+    """The oracle: steps one after the other, written from the language's description, sharing nothing."""
+    responses: list[str] = []
+    for index, step in enumerate(workflow.steps):
+        texts = []
+        for earlier in range(index):
+            if step.access == "all" or earlier in step.access:
+                texts += [f"subtask {earlier}", responses[earlier]]
+        texts.append(step.subtask)
+        texts[0] = question + "\n\n" + texts[0]
+        responses.append(digest(int(step.worker), texts))
+    return responses
+
+
+@settings(max_examples=150, deadline=None)
+@given(workflow=workflows(), delays=DELAYS, concurrency=st.none() | st.integers(1, 3))
+def test_every_schedule_gives_the_responses_of_running_in_order(
+    workflow: Workflow, delays: list[float], concurrency: int | None
+) -> None:
+    done = run_with_delays(workflow, delays, concurrency=concurrency, run_dead_steps=True)
+
+    assert [step.response for step in done.steps] == run_in_order(workflow, "Q?")
+
+
+@settings(max_examples=100, deadline=None)
+@given(workflow=workflows(), delays=DELAYS)
+def test_leaving_out_dead_steps_changes_no_other_response(workflow: Workflow, delays: list[float]) -> None:
+    done = run_with_delays(workflow, delays)
+
+    expected = run_in_order(workflow, "Q?")
+    assert done.answer == expected[-1]
+    assert all(step.response in (None, expected[step.step]) for step in done.steps)
+    assert all((step.status == "pruned") == (step.response is None) for step in done.steps)

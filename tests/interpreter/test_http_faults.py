@@ -112,3 +112,40 @@ async def test_a_reply_that_was_all_thinking_up_to_its_limit_is_paid_for_once(
 async def test_a_refused_connection_is_tried_again_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with refusing() as url, pytest.raises(RunFailed, match=r"cannot be reached.*\(2 attempts\)"):
         await run(TWO, "Q", chat_pool(url, monkeypatch, retries=1))
+
+
+async def test_a_reply_of_20_mb_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    huge = reply(json.dumps(good_body("chat", text="x" * 20_000_000)).encode())
+    async with serving(huge) as wire:
+        with pytest.raises(RunFailed) as caught:
+            await run(Workflow((Step(0, "a"),)), "Q", chat_pool(wire.url, monkeypatch, timeout_s=20.0))
+
+    assert caught.value.run.answer is None
+
+
+async def test_a_hanging_server_does_not_outlast_the_run_s_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool_fields = {"timeout_s": 60.0, "idle_timeout_s": 60.0}
+    async with serving(Script(stall)) as wire:
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(RunFailed):
+            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, **pool_fields), timeout_s=0.5)
+        took = asyncio.get_running_loop().time() - began
+
+    assert took < 3
+
+
+async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(error_reply(429, "retry-after: 1000000\r\n")) as wire:
+        with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, more than the 600 s"):
+            await asyncio.wait_for(run(TWO, "Q", chat_pool(wire.url, monkeypatch)), 5)
+
+    assert len(wire.requests) == 1
+
+
+async def test_a_provider_that_refuses_every_call_as_too_many_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(error_reply(429)) as wire:
+        with pytest.raises(RunFailed, match=r"HTTP 429: no; .*resume the run") as caught:
+            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1), longest_wait_s=0.7)
+
+    assert caught.value.run.answer is None
+    assert len(wire.requests) > 1

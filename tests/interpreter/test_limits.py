@@ -9,7 +9,7 @@ import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
 from wfdsl import Budget, RunFailed, Step, UsageError, Workflow
-from wfdsl.interpreter.limits import WINDOW_S, Pace
+from wfdsl.interpreter.limits import WINDOW_S, Pace, RateWindow
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -294,3 +294,26 @@ def test_a_worker_that_refuses_at_once_what_comes_too_early_is_used_at_its_rate(
         return float(loop.time() - began)
 
     assert on_test_clock(many()) < 8  # 4 would do
+
+
+def test_a_subset_of_a_pool_shares_its_limits() -> None:
+    worker = always("x", delay_s=5)
+    pool = pool_of(worker, always("y"), entries=[{"limits": {"concurrency": 1}}, {}])
+
+    async def both() -> None:
+        await asyncio.gather(run(ONE, "Q", pool), run(ONE, "Q", pool.subset([0])))
+
+    on_test_clock(both())
+
+    assert worker.most_in_flight == 1
+
+
+def test_an_amount_over_the_whole_limit_goes_through_alone() -> None:
+    async def twice() -> float:
+        loop = asyncio.get_running_loop()
+        window, began = RateWindow(100, loop.time), loop.time()
+        await window.take(500)
+        await window.take(500)
+        return loop.time() - began
+
+    assert on_test_clock(twice()) == pytest.approx(WINDOW_S, abs=1)

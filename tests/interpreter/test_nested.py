@@ -14,6 +14,7 @@ from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntr
 from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import Budget, BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of
+from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -210,3 +211,32 @@ def test_a_cancelled_run_cancels_its_nested_runs() -> None:
 
     assert on_test_clock(cancelled()) == 1
     assert worker.in_flight == 0
+
+
+def test_one_call_at_a_time_is_enough_for_nested_runs() -> None:
+    worker = always("x", delay_s=1)
+
+    done = on_test_clock(run(OUTER, "Q", conducted(ScriptedConductor(), worker), concurrency=1))
+
+    assert done.status == "done"
+    assert worker.most_in_flight == 1
+
+
+async def test_the_record_holds_the_nested_run_and_counts_it() -> None:
+    done = await run(OUTER, "Q", conducted(ScriptedConductor(), echoing()))
+
+    (nested,) = done.steps[1].nested
+    assert [step.response for step in nested.steps] == ["[delegate\n\ninner plan]", "[inner answer]"]
+    assert done.steps[1].usage == Usage(27, 13)
+    assert (done.steps[1].paid_usd, done.steps[1].list_usd) == (2.25, 4.25)
+    assert (done.paid_usd, done.list_usd) == (4.25, 8.25)
+    assert Run.from_json(done.to_json()) == done
+
+
+async def test_a_node_may_be_given_less_depth_than_the_run() -> None:
+    conductor = ScriptedConductor()
+    shallow = Workflow((Step(1, "delegate", (), 1),))
+
+    await run(shallow, "Q", conducted(conductor, echoing()), max_depth=3)
+
+    assert conductor.offered == [(0,)]

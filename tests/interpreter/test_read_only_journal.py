@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -125,3 +126,16 @@ def test_what_cannot_be_read_where_it_lies_says_to_copy_it(killed: Path, command
     for code, _, err in results:
         assert code == 2
         assert "WFDSL_HOME" in err
+
+
+def test_a_run_whose_process_has_left_its_mark_is_read_too(kept: Path, commands: Any) -> None:
+    with sqlite3.connect(kept / "journal.db") as connection:
+        connection.execute("UPDATE runs SET status = 'running', owner = '7-gone', record = NULL")
+    connection.close()
+    (kept / "journal.db.owners").mkdir(exist_ok=True)
+    (kept / "journal.db.owners" / "7-gone").touch()
+
+    results = commands(READ_ONLY, *READING)
+
+    assert [code for code, _, _ in results] == [0] * len(READING)
+    assert "  interrupted  " in results[0][1]

@@ -160,3 +160,19 @@ async def test_a_program_redoes_a_step(first: Run, server: ChatServer) -> None:
     assert len(server.asked) == 9
     assert again.id != first.id
     assert again.settings["origin"]["step"] == "3"
+
+
+def test_the_old_run_stays_as_it_was(first: Run) -> None:
+    main(["runs", "redo", "last", "--step", "0", "--subtask", "Plan again."])
+
+    assert run_of(default_path(), first.id) == first
+    assert len(summaries(default_path())) == 2
+
+
+@pytest.mark.usefixtures("first")
+def test_a_redo_can_be_redone(server: ChatServer) -> None:
+    main(["runs", "redo", "last", "--step", "left"])
+
+    code = main(["runs", "redo", "last", "--step", "choose"])
+
+    assert (code, server.asked[8:]) == (0, ["Choose."])

@@ -212,3 +212,21 @@ def test_when_every_worker_uses_up_its_time_the_error_names_each() -> None:
 
     with pytest.raises(RunFailed, match=r"timed out while .*; fallback worker 1 \(w1\): timed out while"):
         on_test_clock(run(ONE, "Q", pool, step_timeout_s=20))
+
+
+def test_a_worker_is_told_the_deadline() -> None:
+    worker = always("x")
+
+    on_test_clock(run(ONE, "Q", pool_of(worker), timeout_s=50, step_timeout_s=20))
+
+    assert worker.calls[0].deadline == pytest.approx(1020.0)
+
+
+def test_a_ring_of_fallbacks_ends() -> None:
+    def broken(name: str) -> Answering:
+        return in_turn(*[WorkerFailure(f"{name} is down", retryable=False)] * 2)
+
+    pool = pool_of(broken("first"), broken("second"), entries=[{"fallback": "w1"}, {"fallback": "w0"}])
+
+    with pytest.raises(RunFailed, match=r"first is down; fallback worker 1 \(w1\): second is down"):
+        on_test_clock(run(ONE, "Q", pool))

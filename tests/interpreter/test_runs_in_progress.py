@@ -150,3 +150,10 @@ def test_the_calls_that_a_killed_run_has_lost_are_named_when_it_is_resumed(
     assert code == 0
     assert "step 0, m: was in flight; stays charged at up to " in err
     assert "step 1, n: was in flight; stays charged at up to " in err
+
+
+def test_a_call_that_an_earlier_process_lost_stays_lost_while_it_is_made_again() -> None:
+    run = record(row(0, status="lost"), row(0))
+
+    assert [lost.path for lost in run.lost] == [(0,)]
+    assert run.steps[0].status == "running"

@@ -13,7 +13,7 @@ from tests.interpreter.toy_workers import Answering, always, in_turn, pool_of
 from wfdsl import Reply, RunFailed, RunSuspended, Step, ToolCall, Tools, Usage, UsageError, Workflow
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import run_of, runs_of_tool_calls
-from wfdsl.interpreter.running import run
+from wfdsl.interpreter.running import resume, run
 from wfdsl.interpreter.tools import pending_calls
 from wfdsl.protocols import Call, WorkerFailure
 
@@ -184,3 +184,37 @@ async def test_tool_calls_that_no_one_offered_are_not_an_answer(path: Path, repl
 async def test_tools_need_a_journal() -> None:
     with pytest.raises(UsageError, match="need a journal"):
         await run(CHAIN, "Q", pool_of(always("a"), always("b")), tools=TOOLS)
+
+
+async def test_a_run_continues_from_what_the_journal_has_of_it(path: Path) -> None:
+    pool = pool_of(always("plan"), until_told(calling("weather"), "so"))
+    error = await suspended(path, CHAIN, pool)
+    await told(path, {call.id: "dry" for call in pending_calls(error.run)})
+
+    done = await resume("r", pool, journal=path)
+
+    assert done.answer == "so: dry"
+    kept = run_of(path, "r")
+    assert kept.steps[1].messages == done.steps[1].messages
+    assert kept.steps[1].messages[-1]["tool_call_id"] == pending_calls(error.run)[0].id
+
+
+async def test_a_suspended_run_can_be_read(path: Path) -> None:
+    error = await suspended(path, CHAIN, pool_of(always("plan"), until_told(calling("weather"), "so")))
+
+    kept = run_of(path, "r")
+
+    assert kept.status == "suspended"
+    assert pending_calls(kept) == pending_calls(error.run)
+    assert [status.state for status in kept.statuses()] == ["done", "waiting"]
+
+
+async def test_a_choice_of_tools_holds_for_the_calls_that_are_made_with_it(path: Path) -> None:
+    worker = until_told(calling("weather"), "so")
+    required = Tools(definitions=(WEATHER,), choice="required")
+    error = await suspended(path, CHAIN, pool_of(always("plan"), worker), required)
+    await told(path, {call.id: "dry" for call in pending_calls(error.run)})
+
+    await run(CHAIN, "Q", pool_of(always("plan"), worker), journal=path, run_id="r", tools=TOOLS)
+
+    assert [call.settings.get("tool_choice") for call in worker.calls] == ["required", None]

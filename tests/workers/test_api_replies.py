@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from typing import Any
 
 import pytest
 from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Usage
+from wfdsl.protocols import Call, Usage
 from wfdsl.workers.entry import Prices
 from wfdsl.workers.pool import Pool
 
@@ -464,3 +465,50 @@ async def test_network_settings_of_the_environment_that_cannot_be_used_are_refus
 async def test_a_socks_proxy_of_a_pool_file_says_what_it_needs() -> None:
     with pytest.raises(UsageError, match="proxy is a SOCKS proxy, which needs the package socksio"):
         await ask(entry_for("chat", "http://models.invalid", proxy="socks5://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_stream_may_be_cut_anywhere_by_the_network(kind: str) -> None:
+    async def byte_by_byte(writer: Any) -> None:
+        for byte in stream(*good_events(kind)):
+            writer.write(bytes([byte]))
+            await writer.drain()
+
+    pieces: list[str] = []
+    async with serving(byte_by_byte) as wire:
+        got = await ask(entry_for(kind, wire.url), call(on_delta=pieces.append))
+
+    assert "".join(pieces) == got.text == ANSWER
+
+
+async def test_a_proxy_is_asked_in_place_of_the_server() -> None:
+    async with serving(_json(good_body("chat"))) as proxy:
+        entry = entry_for("chat", "http://models.invalid", proxy=proxy.url)
+        got = await ask(entry)
+
+    assert got.text == ANSWER
+    assert proxy.requests[0].path == "http://models.invalid/v1/chat/completions"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_price_that_is_not_known_is_none_and_never_zero(kind: str) -> None:
+    async with serving(_json(good_body(kind))) as wire:
+        got = await ask(entry_for(kind, wire.url))
+
+    assert got.paid_usd is None
+    assert got.list_usd is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_long_conversation_is_sent_as_it_is(kind: str) -> None:
+    talk: Any = tuple({"role": role, "content": "x" * 34} for role in ("user", "assistant") for _ in range(5_000))
+    async with serving(_json(good_body(kind))) as wire:
+        pool = Pool([entry_for(kind, wire.url)])
+        async with pool.open():
+            await pool.worker(0)(call())
+            before = time.process_time()
+            await pool.worker(0)(Call(talk))
+            cpu_s = time.process_time() - before
+
+    assert len(wire.requests[1].body["input" if kind == "responses" else "messages"]) == 10_000
+    assert cpu_s < 0.7, "each message costs 0.15 ms and more where its types are looked at"

@@ -147,3 +147,12 @@ async def test_a_worker_that_breaks_a_promise_is_found(broken: dict[str, Any], m
 
     with pytest.raises((AssertionError, ValueError)):
         await conformance.check_worker(_Broken(**broken))
+
+
+async def test_replies_that_went_to_the_wrong_caller_are_found() -> None:
+    mixed = ScriptedWorker(["about b", "about a"])
+
+    with pytest.raises(AssertionError, match="the reply to 'a' was 'about b'"):
+        await conformance.check_own_question(
+            mixed, ["a", "b"], lambda question, reply: reply.text == f"about {question}"
+        )

@@ -436,3 +436,52 @@ async def test_what_a_server_says_decides_on_the_hint_and_on_another_attempt(
 
     assert hint in str(failure)
     assert (failure.retryable, failure.too_long) == (retryable, too_long)
+
+
+@ALL_KINDS
+async def test_half_a_json_is_a_failure(kind: str) -> None:
+    whole = json.dumps(good_body(kind)).encode()
+
+    failure = await _fault(kind, reply(whole[: len(whole) // 2]), streams=False)
+
+    assert failure.retryable
+
+
+@ALL_KINDS
+@BOTH_WAYS
+async def test_a_web_page_with_status_200_is_a_failure(kind: str, streams: bool) -> None:
+    failure = await _fault(kind, reply(b"<html>Log in first</html>", kind="text/html"), streams=streams)
+
+    assert failure.retryable
+    assert "text/html" in str(failure)
+
+
+@ALL_KINDS
+async def test_an_unknown_host_was_surely_not_sent(kind: str) -> None:
+    failure = await failure_of(entry_for(kind, "http://models.invalid"))
+
+    assert (failure.retryable, failure.sent) == (True, False)
+
+
+@ALL_KINDS
+@pytest.mark.parametrize(
+    ("error", "retryable"),
+    [
+        ({"message": "odd", "code": "9" * 5000}, True),
+        ({"message": "upstream is down", "code": 502}, True),
+        ({"message": "too fast", "code": 429}, True),
+        ({"message": "no such model", "code": 404}, False),
+        ({"message": "overloaded", "type": "overloaded_error"}, True),
+        ({"message": "bad prompt", "type": "invalid_request_error"}, False),
+        ("something else", True),
+    ],
+)
+@BOTH_WAYS
+async def test_an_error_with_status_200_is_a_failure(kind: str, error: Any, retryable: bool, streams: bool) -> None:
+    body = {"type": "error", "error": error}
+    sent = stream(*good_events(kind)[:2], body) if streams else reply(json.dumps(body).encode())
+
+    failure = await _fault(kind, sent, streams=streams)
+
+    assert failure.retryable == retryable
+    assert (error if isinstance(error, str) else error["message"]) in str(failure)

@@ -221,3 +221,16 @@ async def test_models_are_loaded_one_at_a_time(folder: str, monkeypatch: pytest.
 
     assert len(replies) == 3
     assert most == [1]
+
+
+async def test_calls_with_other_settings_do_not_share_a_batch(folder: str) -> None:
+    pool = _pool(folder)
+
+    async with pool.open():
+        worker = pool.worker(0)
+        short, long = await asyncio.gather(
+            worker(call("a", settings={"max_tokens": 3})), worker(call("a", settings={"max_tokens": 9}))
+        )
+
+    assert short.usage.output_tokens <= 3 < long.usage.output_tokens <= 9
+    assert long.text.startswith(short.text)
