@@ -15,7 +15,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from wfdsl._version import __version__
-from wfdsl.api import Checked, dumps
+from wfdsl.api import dumps
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.events import Listener, RunStarted, StepFinished, StepStarted
@@ -144,8 +144,7 @@ class Tools:
     ) -> Result:
         """Say the most that a run would cost, in all and for each step; nothing is asked or paid."""
         with _told():
-            workers = self._folder.pool(pool)
-            workflow = _workflow(self._folder.read(file, text, workers, params))
+            workers, workflow = self._asked(pool, file, text, params)
             require_runnable(workflow, workers, 0)
             found = estimate(workflow, question, workers)
         names = workflow.labels.names if workflow.labels else None
@@ -169,8 +168,7 @@ class Tools:
     ) -> Result:
         """Run a workflow on a question, within a cap; ask the user for the cap. Progress is reported step by step."""
         with _told():
-            workers = self._folder.pool(pool)
-            workflow = _workflow(self._folder.read(file, text, workers, params))
+            workers, workflow = self._asked(pool, file, text, params)
         origin = {"folder": str(self._folder.path), "file": file or "text", "pool": pool}
 
         def started(on_event: Listener) -> Awaitable[Run]:
@@ -229,6 +227,14 @@ class Tools:
 
         return await _followed(started, context)
 
+    def _asked(self, pool: str, file: str | None, text: str | None, params: Params) -> tuple[Pool, Workflow]:
+        """The workers of this name, and the workflow for them."""
+        workers = self._folder.pool(pool)
+        workflow = self._folder.read(file, text, workers, params).raise_for_errors().workflow
+        if workflow is None:
+            raise UsageError("the text holds three empty lists, which are not a workflow without a previous round")
+        return workers, workflow
+
 
 @contextmanager
 def _told() -> Iterator[None]:
@@ -237,13 +243,6 @@ def _told() -> Iterator[None]:
         yield
     except WfdslError as error:
         raise ToolError(str(error)) from error
-
-
-def _workflow(checked: Checked) -> Workflow:
-    workflow = checked.raise_for_errors().workflow
-    if workflow is None:
-        raise UsageError("the text holds three empty lists, which are not a workflow without a previous round")
-    return workflow
 
 
 def _diagnostic(found: Diagnostic, source: Source) -> Result:
@@ -269,11 +268,10 @@ async def _followed(start: Callable[[Listener], Awaitable[Run]], context: Contex
                 news = event.record.status if isinstance(event, StepFinished) else f"asks {event.worker_name}"
                 await context.report_progress(done, total, f"{name}: {news}")
         with _told():
-            return _result(await task)
-    except ToolError as error:
-        if isinstance(error.__cause__, RunEnded):
-            return _result(error.__cause__.run)
-        raise
+            try:
+                return _result(await task)
+            except RunEnded as ended:
+                return _result(ended.run)
     finally:
         task.cancel()
         await asyncio.wait([task])
@@ -286,7 +284,7 @@ def _result(found: Run) -> Result:
         if step.started is not None:
             one = workers.setdefault(step.worker_name, {"calls": 0, "tokens": 0, "usd": 0.0})
             one["calls"] += 1
-            one["tokens"] += step.usage.input_tokens + step.usage.output_tokens
+            one["tokens"] += step.usage.total_tokens
             one["usd"] += step.paid_usd or 0.0
     paid = sum(one["usd"] for one in workers.values())
     return {

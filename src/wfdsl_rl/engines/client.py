@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,8 @@ from urllib.parse import quote
 import httpx2
 
 from wfdsl.errors import UsageError, WfdslError
+from wfdsl.interpreter.limits import part_of
+from wfdsl.workers.http_failure import retry_after_s
 from wfdsl_rl.engines.results import Result
 
 _FIRST_WAIT_S: Final = 0.1
@@ -116,14 +117,14 @@ class RewardClient:
                     self._told = False
                     found: list[Result] = answer.json()["results"]
                     return found
-                why, asked_s = f"refuses for now: {self._refusal(answer)}", _seconds(answer.headers.get("retry-after"))
+                why, asked_s = f"refuses for now: {self._refusal(answer)}", retry_after_s(answer.headers) or 0.0
             except (httpx2.TransportError, RuntimeError) as error:  # RuntimeError: `close` was called meanwhile
                 why, asked_s = f"does not answer ({str(error) or type(error).__name__})", 0.0
                 if isinstance(error, httpx2.ReadTimeout) and self._is_alive():
                     begun, why = time.monotonic(), "is still working on it"
             now = time.monotonic()
             silent_since = silent_since or now
-            pause_s = max(asked_s, wait_s * random.uniform(0.5, 1.0))
+            pause_s = max(asked_s, part_of(wait_s))
             if now + pause_s > begun + self._patience_s:
                 raise ServerGone(f"the server at {self.url} {why}")
             if self._say is not None and not self._told and now - silent_since >= _SILENCE_S:
@@ -164,10 +165,3 @@ class RewardClient:
         if answer.status_code not in _AGAIN or answer.headers.get("x-should-retry") == "false":
             raise ServerRefused(f"the server at {self.url} refuses: {message}", answer.status_code, code)
         return message
-
-
-def _seconds(text: str | None) -> float:
-    try:
-        return float(text or 0)
-    except ValueError:
-        return 0.0
