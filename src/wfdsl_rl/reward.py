@@ -35,7 +35,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.loop_thread import LoopThread
 from wfdsl_rl.processes import ALONE, Processes
-from wfdsl_rl.rows import Row, answering, row_of, text_of
+from wfdsl_rl.rows import Row, offer_of, row_of, text_of
 from wfdsl_rl.scoring import Rollout, Sample, Scored, Scorer, metrics_of, require_scores, right_share
 
 _Item: TypeAlias = tuple[dict[str, Any], str, bool]
@@ -216,7 +216,7 @@ class Reward:
         step = None if trainer_state is None else trainer_state.global_step
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
         rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
-        texts = [f"{row.get('prefix', '')}{text_of(each)}" for row, each in zip(rows, completions, strict=True)]
+        texts = map(text_of, completions)
         items = list(zip(rows, texts, self.cut(completion_ids) or [False] * len(rows), strict=True))
         (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._rewards(every, step))
         for name, value in metrics.items() if log_metric is not None else ():
@@ -323,7 +323,7 @@ class Reward:
                     task=self._task(row["task"]),
                     sample_id=group if self.common_random_numbers and split == "train" else run_id,
                     run_id=run_id,
-                    offer=answering(row, self.pool) if "true" in row else None,
+                    offer=offer_of(row, self.pool) if "true" in row else None,
                     previous=tuple(row["previous"]) if row.get("previous") else None,
                     executions=self.executions if split == "train" else 1,
                 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from wfdsl.conductor.effort import Effort
@@ -48,12 +47,6 @@ def row_of(
 def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
     """The workers that a row's prompt lists."""
     return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
-
-
-def answering(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
-    """The workers that a row's prompt lists, with those that really answer, usually the same."""
-    offer = offer_of(row, pool)
-    return replace(offer, pool_indices=dict(zip(row["shown"], row.get("answering", row["true"]), strict=True)))
 
 
 def text_of(completion: Any) -> str:

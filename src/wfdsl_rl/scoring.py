@@ -323,6 +323,7 @@ class Sample:
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         scored, run, runs = self.scored, self.scored.run, self.runs
+        shown = dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True))
         return {
             "step": self.step,
             "row": self.row["row"],
@@ -331,8 +332,8 @@ class Sample:
             "family": self.row.get("family", ""),
             "question": self.question,
             "index": self.index,
-            "shown": dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True)),
-            "answering": dict(zip(map(str, self.row["shown"]), self.row["answering"], strict=True)),
+            "shown": shown,
+            "answering": shown,
             "round": 2 if self.row.get("previous") else 1,
             "revises": self.row.get("revises"),
             "previous": self.row.get("previous"),

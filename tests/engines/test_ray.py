@@ -23,7 +23,7 @@ from tests.rl.engines.conftest import POOL, Provider
 from wfdsl.evaluation.trials import Trial, read_trials
 
 GYM_TASKS = os.environ.get("WFDSL_RAY_TASKS", "100")
-GYM = ("--policy", "worker:sim-gpt-5", "--policy", "two.wf", "--policy", "vote.wf", "--tasks", "gym/seven")
+GYM = ("--policy", "worker:alder", "--policy", "two.wf", "--policy", "vote.wf", "--tasks", "gym/seven")
 TWO = 'step plan by 0: "Plan it."\nstep solve by 1 sees plan: "Solve it now."\n'
 VOTE = 'step a by 0: "Solve."\nstep b by 1: "Solve."\nstep c by 2 sees a, b: "Choose."\n'
 TASKS, PARALLEL = 40, 2

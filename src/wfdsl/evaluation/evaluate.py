@@ -8,26 +8,23 @@ stopped are left for the next session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.round_log import gave_up, node_gave_up
-from wfdsl.evaluation.fingerprints import SIMULATED, task_hash
+from wfdsl.evaluation.fingerprints import task_hash
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, domain_of, named_tasks, run_id_of, seed_of
 from wfdsl.evaluation.workflow_statistics import is_computed
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.grade import grade
 from wfdsl.grading.verdict import Verdict
-from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed
 from wfdsl.interpreter.running import RunOptions
-from wfdsl.protocols import Usage
 from wfdsl.tasks.task import Task
-from wfdsl.workers.pool import Pool
 
 Grader: TypeAlias = Callable[[Task, str], Awaitable[Verdict]]
 """Grades the answer to a task."""
@@ -140,7 +137,7 @@ class _Work:
             output_tokens=usage.output_tokens,
             list_usd=solution.list_usd,
             paid_usd=solution.paid_usd,
-            latency_s=latency_of(solution, self._evaluation.pool, replayed=replayed),
+            latency_s=None if replayed else solution.run.seconds,
             calls=sum(workers.values()),
             completions=sum(len(note.completions) for note in solution.log),
             replayed=replayed,
@@ -216,37 +213,3 @@ def final_part(task: Task, text: str) -> str | None:
     if task.kind == "code":
         return final_code(text, wanted=task.tests.entry_point if task.tests is not None else "")
     return final_answer(text, task.kind, choices=task.choices)
-
-
-def latency_of(solution: Solution, pool: Pool, *, replayed: int) -> float | None:
-    """Seconds from question to answer; None if they were measured and a part of it came from the journal.
-
-    Simulated workers answer at once, so their seconds are those that the same calls would take, along the critical
-    path of each round. They have a method `simulated_seconds(usage)`.
-    """
-    clocks = _clocks(pool)
-    if clocks:
-        return sum(_simulated_seconds(run, clocks) for run in solution.rounds)
-    return None if replayed else solution.run.seconds
-
-
-def _clocks(pool: Pool) -> dict[int | str, Callable[[Usage], float]]:
-    """How long the calls of simulated workers would take, by worker index."""
-    found: dict[int | str, Callable[[Usage], float]] = {}
-    for index in pool.indices:
-        if pool.entry(index).provider in SIMULATED:
-            worker = pool.worker(index)
-            clock = getattr(getattr(worker, "worker", worker), "simulated_seconds", None)
-            if clock is not None:
-                found[index] = clock
-    return found
-
-
-def _simulated_seconds(run: Run, clocks: Mapping[int | str, Callable[[Usage], float]]) -> float:
-    seconds = [0.0] * len(run.steps)
-    for step in run.steps:
-        if step.nested:
-            seconds[step.step] = sum(_simulated_seconds(nested, clocks) for nested in step.nested)
-        elif step.status == "done" and step.worker in clocks:
-            seconds[step.step] = clocks[step.worker](step.usage)
-    return graph_of(run.workflow).critical_path(seconds).length

@@ -430,7 +430,6 @@ _STRUCTURE = frozenset(
         "there",
         "has",
         "have",
-        "in",
         "as",
         "so",
         "must",

@@ -7,21 +7,19 @@ task, kind  the task's id and kind
 split       `train`, `eval`, or the name of other rows
 shown       the worker indices in the prompt
 true        the pool's indices of the same workers
-answering   the pool's indices of the workers that really answer, usually the same
 revises     in a second round, the row of its first rounds
 previous    in a second round, the final subtask and response of the first one
 weight      factor on the reward
 effort      the effort that the prompt says; empty: it says none
 price       taken off the reward for each step
 family      the family of the question, where the task says one
-prefix      text that the completion begins with, which is part of the prompt (a forced prefix); usually empty
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, cycle, islice
 from pathlib import Path
@@ -39,7 +37,7 @@ from wfdsl.language.check import AccessScheme
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.rows import row_of, text_of
+from wfdsl_rl.rows import row_of
 from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName
 from wfdsl_rl.training.setup import Setup
 
@@ -255,11 +253,6 @@ def falls_into(share: float, at: int) -> bool:
     return int((at + 1) * share) > int(at * share)
 
 
-def completion_text(row: Mapping[str, Any], completion: Any) -> str:
-    """A whole completion, from its forced prefix."""
-    return f"{row['prefix']}{text_of(completion)}"
-
-
 def revision_messages(
     messages: Sequence[Any], completion: str, response: str, prompt: Prompt, *, max_steps: int
 ) -> list[dict[str, Any]]:
@@ -300,11 +293,9 @@ def _row(
     return {
         **row,
         "kind": task.kind,
-        "answering": list(row["true"]),
         "revises": None,
         "weight": 1.0,
         "previous": None,
-        "prefix": "",
         "effort": effort or "",
         "price": 0.0 if effort is None else prices.of(effort),
         "family": str(task.metadata.get("family", "")),

@@ -39,7 +39,7 @@ def train_sft(setup: Setup, model: str, *, checkpoint: Path | None = None) -> Pa
 
 
 def _sft_rows(setup: Setup, model: tuple[Any, Any]) -> list[dict[str, Any]]:
-    """What the stage learns from, apart from rows of an extension."""
+    """What the stage learns from."""
     sft = setup.train.sft
     if sft.rows:
         return read_rows(Path(sft.rows))
