@@ -211,24 +211,18 @@ async def test_a_flood_of_output_is_cut_and_ends_the_program(stream: str) -> Non
     assert len(ran.output) <= LIMITS.output_bytes + MIB
 
 
-async def test_no_network_can_be_reached() -> None:
+async def test_no_socket_but_a_local_one_can_be_made() -> None:
+    """By number: AF_INET, AF_NETLINK, AF_PACKET, AF_VSOCK and all that Python has no name for."""
     found = await said(
         """
-        import socket
-        print([name for _, name in socket.if_nameindex()])
-        for address in [("192.0.2.1", 80), ("127.0.0.1", 22)]:
-            with socket.socket() as one:
-                one.settimeout(1)
-                try:
-                    one.connect(address)
-                    print("connected")
-                except OSError as problem:
-                    print(type(problem).__name__)
+        import ctypes
+        libc = ctypes.CDLL(None)
+        opened = [family for family in range(64) if any(libc.socket(family, kind, 0) >= 0 for kind in (1, 2, 3, 5))]
+        print(opened)
         """
     )
 
-    assert found.splitlines()[0] == "['lo']"
-    assert "connected" not in found
+    assert found == "[1]"
 
 
 async def test_no_server_of_the_host_answers_on_loopback() -> None:

@@ -26,6 +26,11 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
         help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
     )
     asked.add_argument(
+        "--answer-format",
+        metavar="TEXT",
+        help="the form that answers are asked for (default: by kind, nothing with --protocol paper; '' for nothing)",
+    )
+    asked.add_argument(
         "--task-format", metavar="NAME", help="the format of the rows (default: recognised by the columns)"
     )
     asked.add_argument(
@@ -40,14 +45,20 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
         UsageError: they cannot be read, or there are none.
     """
     from wfdsl.tasks.loading import load_tasks
+    from wfdsl.tasks.task import ANSWER_FORMATS
 
     if not args.tasks:
         raise UsageError("give --tasks: FILE.jsonl, a data set or gym/seven")
     columns, seed = _columns(args.map), args.sample_seed
+    formats = dict(ANSWER_FORMATS) if args.protocol != "paper" else {}
+    if args.answer_format is not None:
+        formats = dict.fromkeys(ANSWER_FORMATS, args.answer_format)
     found = [
         task
         for name in args.tasks
-        for task in load_tasks(name, format=args.task_format, limit=args.limit, seed=seed, columns=columns)
+        for task in load_tasks(
+            name, format=args.task_format, limit=args.limit, seed=seed, columns=columns, answer_formats=formats
+        )
     ]
     if not found:
         raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")

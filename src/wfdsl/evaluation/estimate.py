@@ -91,7 +91,7 @@ def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> PolicyEstim
     require_runnable(workflow, evaluation.pool, depth=1)
     total, usd = 0, 0.0
     for task in evaluation.tasks:
-        found = estimate(workflow, task.question, evaluation.pool)
+        found = estimate(workflow, task.asked, evaluation.pool)
         if found.usd is None or any(step.conductor for step in found.steps):
             return PolicyEstimate(name, trials, None if found.calls < len(found.steps) else found.calls * trials, None)
         total, usd = total + found.calls, usd + found.usd

@@ -111,7 +111,7 @@ class _Work:
             "origin": {"evaluation": evaluation.id, "policy": key.policy, "task": key.task, "repeat": str(key.repeat)},
         }
         try:
-            solution = await evaluation.policies[key.policy].solve(task.question, evaluation.pool, **options)
+            solution = await evaluation.policies[key.policy].solve(task.asked, evaluation.pool, **options)
         except BudgetExhausted as error:
             self.stopped = str(error)
             return None
@@ -212,4 +212,4 @@ def final_part(task: Task, text: str) -> str | None:
         return text
     if task.kind == "code":
         return final_code(text, wanted=task.tests.entry_point if task.tests is not None else "")
-    return final_answer(text, task.kind, choices=task.choices)
+    return final_answer(text, task.kind, choices=task.choices, question=task.question)

@@ -53,6 +53,7 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
         "tasks": {
             "sources": [_source(name) for name in task_sources],
             "count": len(named),
+            "answer_formats": sorted({task.answer_format for task in named.values()}),
             "ids": {name: task_hash(task) for name, task in named.items()},
         },
         "repeats": evaluation.repeats,

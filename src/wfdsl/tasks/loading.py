@@ -48,6 +48,7 @@ def load_tasks(
     limit: int | None = None,
     seed: int | None = None,
     columns: Mapping[str, str] | None = None,
+    answer_formats: Mapping[str, str] | None = None,
 ) -> list[Task]:
     """Tasks of a file, a folder, a data set of the hub (`openai/gsm8k#main@test`, `gsm8k`) or a gym (`gym/seven`).
 
@@ -55,6 +56,8 @@ def load_tasks(
     `seed` a sample of that size; a smaller sample of the same seed is part of a larger one. For a gym, `seed` chooses
     the series of questions. `columns` maps fields of tasks to columns (`{"question": "prompt", "gold": "answer"}`), or,
     with a format, the format's own columns to those of the file.
+
+    `answer_formats` are sentences by kind, for tasks that are read and have none; `ANSWER_FORMATS` are the usual ones.
 
     Ids are prefixed with the name of the data set. Rows without one get an id from their content, equal rows a number.
 
@@ -71,7 +74,13 @@ def load_tasks(
         base, _, split = name.partition("@")
         return source(base, limit or GENERATED, seed or 0, split=split)
     rows, split = _rows(name)
-    return _tasks(_sampled(rows, limit, seed), split, name=name, format_name=format, columns=columns)
+    tasks = _tasks(_sampled(rows, limit, seed), split, name=name, format_name=format, columns=columns)
+    if answer_formats is None:
+        return tasks
+    return [
+        task if task.answer_format else task.model_copy(update={"answer_format": answer_formats.get(task.kind, "")})
+        for task in tasks
+    ]
 
 
 def generate_tasks(

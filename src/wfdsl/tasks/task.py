@@ -16,6 +16,14 @@ Kind: TypeAlias = Literal["math", "choice", "text", "code", "custom"]
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 
 
+ANSWER_FORMATS: Mapping[str, str] = {
+    "math": "Put the final answer in \\boxed{}.",
+    "choice": "End with a line `Answer: X`, where X is the letter of the option.",
+    "text": "End with a line `Answer: X`, where X is the answer and nothing else.",
+}
+"""What the graders ask for, by kind of task, as public benchmarks do. Questions of code tasks say it themselves."""
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -66,6 +74,8 @@ class Task(_Strict):
     """Other answers that are right too."""
     kind: Kind = "math"
     """How answers are graded."""
+    answer_format: str = ""
+    """The form that an answer is asked for, such as one of `ANSWER_FORMATS`."""
     source: str = ""
     """The data set it comes from."""
     split: str = ""
@@ -78,6 +88,11 @@ class Task(_Strict):
     """Of the kind `custom`: `module:function`, called as `function(task, text) -> bool | Verdict`."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
     """What else is known, such as `level`, `subject` or `domain`."""
+
+    @property
+    def asked(self) -> str:
+        """The question with the sentence about the form of its answer."""
+        return f"{self.question}\n\n{self.answer_format}" if self.answer_format else self.question
 
     @property
     def golds(self) -> tuple[str, ...]:

@@ -40,22 +40,25 @@ _INSIDE = {
 }
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_EPERM, _ENOSYS = 1, 38
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+_AF_UNIX = 1
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 _NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag of clone(2)
 _X32 = 0x40000000  # the second set of numbers that x86-64 has for the same calls
 _CLONE3 = 435  # on every architecture, like all numbers from 424 on
 _MODERN = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442, 447)
 """io_uring_*, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, pidfd_getfd, mount_setattr, memfd_secret."""
-# For each machine: its audit number, the number of clone, and the refused calls, in this order: shmget, msgget, semget,
-# mq_open, memfd_create; unshare, setns, mount, umount2, pivot_root, chroot; add_key, request_key, keyctl; ptrace,
+# For each machine: its audit number, the numbers of clone and socket, and the refused calls, in this order: shmget,
+# msgget, semget, mq_open, memfd_create; unshare, setns, mount, umount2, pivot_root, chroot;
+# add_key, request_key, keyctl; ptrace,
 # process_vm_readv, process_vm_writev; bpf, perf_event_open, userfaultfd, name_to_handle_at, open_by_handle_at;
 # kexec_load, init_module, finit_module, delete_module, swapon, reboot, acct, quotactl, syslog, personality.
 # Source: asm/unistd_64.h and asm-generic/unistd.h of Linux.
-_MACHINES: dict[str, tuple[int, int, tuple[int, ...]]] = {
+_MACHINES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
     "x86_64": (
         0xC000003E,
         56,
+        41,
         (
             *(29, 68, 64, 240, 319, 272, 308, 165, 166, 155, 161, 248, 249, 250, 101, 310, 311),
             *(321, 298, 323, 303, 304, 246, 175, 313, 176, 167, 169, 163, 179, 103, 135),
@@ -64,6 +67,7 @@ _MACHINES: dict[str, tuple[int, int, tuple[int, ...]]] = {
     "aarch64": (
         0xC00000B7,
         220,
+        198,
         (
             *(194, 186, 190, 180, 279, 97, 268, 40, 39, 41, 51, 217, 218, 219, 117, 270, 271),
             *(280, 241, 282, 264, 265, 104, 105, 273, 106, 224, 142, 89, 60, 116, 92),
@@ -187,7 +191,7 @@ def seccomp_supported() -> bool:
 
 def seccomp_filter() -> bytes:
     """The filter for this machine, as bubblewrap's `--seccomp` reads it."""
-    audit, clone, refused = _MACHINES[platform.machine()]
+    audit, clone, socket, refused = _MACHINES[platform.machine()]
     lines = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, audit),
@@ -201,6 +205,11 @@ def seccomp_filter() -> bytes:
     for number in (*refused, *_MODERN):
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | _EPERM)]
     lines += [
+        (_EQUAL, 0, 4, socket),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        (_EQUAL, 1, 0, _AF_UNIX),
+        (_RETURN, 0, 0, _ERROR | _EAFNOSUPPORT),
+        (_RETURN, 0, 0, _ALLOW),
         (_EQUAL, 0, 3, clone),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
         (_ANY_BIT, 0, 1, _NEW_NAMESPACES),
