@@ -14,6 +14,7 @@ import pytest
 
 from tests.evaluation.toys import wfdsl_eval as main
 from wfdsl.cli.eval_reports import print_table
+from wfdsl.tasks.task import ANSWER_FORMATS
 
 HEAVY = ("matplotlib", "networkx", "numpy", "openai", "pydantic", "rich", "sympy", "torch")
 
@@ -403,3 +404,19 @@ def test_plots_that_cannot_be_drawn_are_refused_before_anything_is_asked(
     assert code == 2
     assert "plots need matplotlib: " in capsys.readouterr().err
     assert not Path("unplotted").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "formats"),
+    [
+        ((), [ANSWER_FORMATS["text"]]),
+        (("--protocol", "paper"), [""]),
+        (("--answer-format", "In one word."), ["In one word."]),
+    ],
+)
+def test_the_manifest_has_the_form_that_answers_are_asked_for(
+    home: Path, more: tuple[str, ...], formats: list[str]
+) -> None:
+    assert evaluated(*more) == 0
+
+    assert json.loads((home / "out" / "manifest.json").read_text("utf-8"))["tasks"]["answer_formats"] == formats

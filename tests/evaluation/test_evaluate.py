@@ -343,3 +343,18 @@ def test_a_tasks_hash_is_that_of_its_content() -> None:
 
 def _lasting(trial: Trial) -> tuple[Any, ...]:
     return trial.key, trial.outcome, trial.answer, trial.tokens, trial.paid_usd
+
+
+async def test_workers_are_asked_for_the_form_of_the_answer() -> None:
+    asked: list[str] = []
+
+    def script(call: Call) -> str:
+        asked.append(str(call.messages))
+        return "42"
+
+    pool, _ = pool_of(script)
+
+    await trials_of(evaluation(pool, tasks=tasks(1, answer_format="End with the colour.")))
+
+    assert len(asked) == 1
+    assert "End with the colour." in asked[0]

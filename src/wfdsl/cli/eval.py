@@ -21,7 +21,7 @@ from wfdsl.cli.options import (
     count,
     group,
 )
-from wfdsl.cli.task_options import add_task_options
+from wfdsl.cli.task_options import add_answer_format_option, add_task_options
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings
@@ -65,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser)
     add_protocol_option(parser)
     add_task_options(parser)
+    add_answer_format_option(parser)
     group(parser, INPUT).add_argument(
         "--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)"
     )

@@ -26,15 +26,19 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
         help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
     )
     asked.add_argument(
-        "--answer-format",
-        metavar="TEXT",
-        help="the form that answers are asked for (default: by kind, nothing with --protocol paper; '' for nothing)",
-    )
-    asked.add_argument(
         "--task-format", metavar="NAME", help="the format of the rows (default: recognised by the columns)"
     )
     asked.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
+    )
+
+
+def add_answer_format_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--answer-format`, for commands that ask the questions."""
+    group(parser, INPUT).add_argument(
+        "--answer-format",
+        metavar="TEXT",
+        help="the form that answers are asked for (default: by kind, nothing with --protocol paper; '' for nothing)",
     )
 
 
@@ -45,14 +49,11 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
         UsageError: they cannot be read, or there are none.
     """
     from wfdsl.tasks.loading import load_tasks
-    from wfdsl.tasks.task import ANSWER_FORMATS
 
     if not args.tasks:
         raise UsageError("give --tasks: FILE.jsonl, a data set or gym/seven")
     columns, seed = _columns(args.map), args.sample_seed
-    formats = dict(ANSWER_FORMATS) if args.protocol != "paper" else {}
-    if args.answer_format is not None:
-        formats = dict.fromkeys(ANSWER_FORMATS, args.answer_format)
+    formats = _answer_formats(args) if "answer_format" in args else None
     found = [
         task
         for name in args.tasks
@@ -63,6 +64,14 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
     if not found:
         raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
     return found
+
+
+def _answer_formats(args: argparse.Namespace) -> dict[str, str]:
+    from wfdsl.tasks.task import ANSWER_FORMATS
+
+    if args.answer_format is not None:
+        return dict.fromkeys(ANSWER_FORMATS, args.answer_format)
+    return {} if args.protocol == "paper" else dict(ANSWER_FORMATS)
 
 
 def _columns(mapping: str | None) -> dict[str, str] | None:
