@@ -17,7 +17,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.api import analyze
 from wfdsl.conductor.listing import WorkerListing
-from wfdsl.config import check_options, option
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
 from wfdsl.grading.grade import grade
 from wfdsl.grading.sandbox import Sandbox
@@ -29,6 +28,7 @@ from wfdsl.interpreter.record import Run, RunFailed, total_usd
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.workflow import Workflow
+from wfdsl.settings import Table, option
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
@@ -143,19 +143,16 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewardValues:
+class RewardValues(Table):
     """The reward of each outcome. Only their differences matter to GRPO.
 
     Source of the defaults: arXiv 2512.04388, section 4. It has no price of a step: that 0 is our choice.
     """
 
-    invalid: float = option(0.0, help="reward of lists that cannot be parsed")
-    wrong: float = option(0.5, help="reward of a workflow whose answer is wrong")
-    right: float = option(1.0, help="reward of a workflow whose answer is right")
-    step: float = option(0.0, help="added for each step of a valid workflow; below 0, the price of a call")
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    invalid: float = option(0.0, "reward of lists that cannot be parsed")
+    wrong: float = option(0.5, "reward of a workflow whose answer is wrong")
+    right: float = option(1.0, "reward of a workflow whose answer is right")
+    step: float = option(0.0, "added for each step of a valid workflow; below 0, the price of a call")
 
     def of(self, scored: Scored) -> float | None:
         """The reward; None if the outcome has no score, so that the sample is left out."""
@@ -170,14 +167,11 @@ RewardFunction: TypeAlias = Callable[[Scored, Task], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ablation:
+class Ablation(Table):
     """What a Conductor may not decide. Source: arXiv 2512.04388, the ablations of section 5."""
 
-    instruction: str = option("", help="what every worker is told instead of its subtask; empty: its subtask")
-    worker: int | None = option(None, help="index of the worker that every step asks; without it, as it was written")
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    instruction: str = option("", "what every worker is told instead of its subtask; empty: its subtask")
+    worker: int | None = option(None, "index of the worker that every step asks; without it, as it was written")
 
     def applied(self, workflow: Workflow) -> Workflow:
         """The workflow with the ablated parts replaced."""

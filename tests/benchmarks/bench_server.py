@@ -173,7 +173,16 @@ def main() -> None:
         folder = Path(name)
         (folder / "pool.toml").write_text(POOL)
         (folder / "two.wf").write_text(WORKFLOW)
-        options = ("--pool", "pool.toml", "--workflow", "two.wf", "--port", "0", "--max-requests", str(2 * CONNECTIONS))
+        options = (
+            "--pool",
+            "pool.toml",
+            "--workflow",
+            "two.wf",
+            "--port",
+            "0",
+            "--set",
+            f"serve.max_requests={2 * CONNECTIONS!s}",
+        )
         with running(["-m", "wfdsl", "serve", *options], folder) as (port, pid):
             reply = asyncio.run(Connection(port, PATH).ask(BODY))[1].decode()
             other = folder / "floor"

@@ -33,7 +33,7 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
     [
         ("wfdsl so", {"solve"}),
         ("wfdsl ru", {"run", "runs"}),
-        ("wfdsl solve --budget-", {"--budget-calls", "--budget-tokens", "--budget-usd", "--budget-seconds"}),
+        ("wfdsl solve --budget-", {"--budget-calls", "--budget-tokens", "--budget-usd"}),
         ("wfdsl check --profile ", {"strict", "lenient"}),
         ("wfdsl runs re", {"resume", "redo"}),
         ("wfdsl eval --pol", {"--policy"}),

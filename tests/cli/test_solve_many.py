@@ -156,10 +156,10 @@ def test_a_failure_is_told_with_its_question_and_asked_again_the_next_time(
     ask({"question": "a"}, {"question": "b"})
     chat.script = ["no", ONE]
 
-    first = solve("--reasks", "0", "--parallel", "1")
+    first = solve("--set", "conductor.reasks=0", "--parallel", "1")
     told = capsys.readouterr().err
     chat.script = [ONE]
-    second = solve("--reasks", "0")
+    second = solve("--set", "conductor.reasks=0")
 
     assert (first, second) == (3, 0)
     assert "1: step 0 (conductor) failed" in told

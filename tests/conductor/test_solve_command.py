@@ -128,7 +128,7 @@ def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
 def test_a_conductor_that_writes_no_workflow_ends_with_code_3(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = ["no"]
 
-    code = solve("-q", "Why?", "--reasks", "0")
+    code = solve("-q", "Why?", "--set", "conductor.reasks=0")
 
     assert code == 3
     assert "no valid workflow in 1 completion" in capsys.readouterr().err
@@ -184,7 +184,9 @@ def test_the_default_workflow_is_a_wf_file(chat: Chat, capsys: pytest.CaptureFix
     Path("default.wf").write_text('step answer by w2: "Just answer."\n')
     chat.script = ["no"]
 
-    code = solve("-q", "Why?", "--reasks", "0", "--max-rounds", "0", "--default", "default.wf")
+    code = solve(
+        "-q", "Why?", "--set", "conductor.reasks=0", "--max-rounds", "0", "--set", "conductor.default=default.wf"
+    )
 
     assert (code, capsys.readouterr().out) == (0, "w2: Just answer.\n")
 
@@ -210,9 +212,9 @@ def test_a_conductor_that_wrote_nothing_valid_is_asked_anew_and_not_from_the_jou
 ) -> None:
     chat.script = ["no", PLAN]
 
-    first = solve("-q", "Why?", "--max-rounds", "0", "--reasks", "0")
+    first = solve("-q", "Why?", "--max-rounds", "0", "--set", "conductor.reasks=0")
     advice = capsys.readouterr().err.splitlines()[-1]
-    second = solve("-q", "Why?", "--max-rounds", "0", "--reasks", "0")
+    second = solve("-q", "Why?", "--max-rounds", "0", "--set", "conductor.reasks=0")
 
     assert (first, second) == (3, 0)
     assert advice.endswith("or run the same command again, without --run-id, for other completions")
@@ -274,7 +276,7 @@ def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.Captur
     arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--map", "question=prompt,id=uid", "--max-rounds", "0"]
     chat.script += [*[lists([0], [[]])] * 2, "no"]
 
-    first = solve(*arguments, "--reasks", "0", "--parallel", "1")
+    first = solve(*arguments, "--set", "conductor.reasks=0", "--parallel", "1")
     chat.script += [lists([1], [[]])]
     Path("out.jsonl").write_text(Path("out.jsonl").read_text() + '{"id": "cut o')
     second = solve(*arguments, "--no-journal")

@@ -15,7 +15,7 @@ import pytest
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.main import COMMANDS, _parser
 from wfdsl.experiment import read_experiment
-from wfdsl.toml_file import TABLES
+from wfdsl.settings import TABLES
 
 from .console_examples import Command, Console, commands_of, matches, planned
 from .pages import ROOT, Example, examples_of, pages

@@ -379,7 +379,7 @@ def test_reuse_answers_from_other_runs(home: Path, capsys: pytest.CaptureFixture
         Path("pool.toml").read_text().replace('["other"]', '["one", "two", "three"]', 1).replace('["other"]', '["bee"]')
     )
 
-    run_plan("--reuse", "--json")
+    run_plan("--set", "run.reuse=true", "--json")
 
     done = Run.from_json(capsys.readouterr().out)
     assert all(step.replayed for step in done.steps if step.status == "done")

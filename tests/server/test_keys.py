@@ -49,7 +49,7 @@ def bearer(key: str) -> str:
 
 def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: Path) -> None:  # noqa: F811
     file = tmp_path / "keys.toml"
-    options = ("--usd", "5", "--per", "day", "--requests-per-minute", "9", "--model", "bob")
+    options = ("--usd", "5", "--model", "bob")
 
     key = wfdsl("serve", "keys", "make", "ann", "--keys", str(file), *options).out.strip()
     again = wfdsl("serve", "keys", "make", "ann", "--keys", str(file))
@@ -61,7 +61,7 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert again.code == 2
     assert "there is a key 'ann' already" in again.err
-    assert "$5 per day, 9 requests per minute, models bob" in listed.out
+    assert "$5 per month, models bob" in listed.out
     assert [row["name"] for row in rows] == ["ann", "b-2"]
     assert "hash" not in rows[0]
     found = ApiKeys(str(file), print).caller(bearer(key))

@@ -55,7 +55,7 @@ def test_every_reference_of_the_openapi_document_leads_somewhere() -> None:
 
 @pytest.mark.slow
 def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
-    server = serve("--receive", "0.5")
+    server = serve("--set", "serve.receive_s=0.5")
     with socket.create_connection(server.address, timeout=60) as slow:
         slow.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 
@@ -65,7 +65,7 @@ def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
 
 @pytest.mark.slow
 def test_metrics_and_logs_say_what_happened(serve: Serve, provider: Provider) -> None:
-    server = serve("--log", "json")
+    server = serve("--set", "serve.log=json")
     url = server.url.removesuffix("/v1")
     run = httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60).json()["wfdsl"]["run"]
     provider.status["bob"] = 400
@@ -103,7 +103,7 @@ EXPECTED = {
 
 @pytest.mark.slow
 def test_texts_are_logged_only_where_that_is_asked_for(serve: Serve) -> None:
-    server = serve("--log", "json", "--log-texts")
+    server = serve("--set", "serve.log=json", "--set", "serve.log_texts=true")
     httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60)
     server.stop()
 

@@ -170,7 +170,7 @@ def test_sigterm_lets_requests_in_progress_finish(serve: Serve, provider: Provid
 
 def test_a_request_that_does_not_finish_in_time_is_told(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    server = serve("--drain", "1")
+    server = serve("--set", "serve.drain_s=1")
     connection = begun(server)
     assert provider.stuck.wait(60)
 

@@ -125,16 +125,6 @@ async def test_the_effort_chooses_rounds_and_steps(
     assert all("reasoning_effort" not in body for body in provider.bodies)
 
 
-async def test_the_table_of_efforts_is_the_configurations(server: Any, provider: Provider) -> None:
-    provider.plans = [lists([0], [[]])]
-
-    reply = await server(config="[conductor.efforts.high]\nmax_rounds = 0\n").post(
-        model="wfdsl", reasoning_effort="high"
-    )
-
-    assert reply.status_code == 200
-
-
 async def test_the_effort_of_a_workflow_file_goes_to_the_worker_that_answers(server: Any, provider: Provider) -> None:
     await server().post(reasoning_effort="low")
 

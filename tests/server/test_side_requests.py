@@ -66,6 +66,6 @@ def test_any_other_request_is_answered_by_the_conductor(
 def test_a_server_without_the_rule_skips_nothing(serve: Serve, provider: Provider) -> None:
     provider.plans = [lists([0], [[]])]
 
-    ask(serve("--side-requests", "conductor", "--max-rounds", "0").url, SIDE["title"])
+    ask(serve("--set", "serve.side_requests=conductor", "--max-rounds", "0").url, SIDE["title"])
 
     assert [body["model"] for body in provider.bodies] == [CONDUCTOR, "ann"]

@@ -180,7 +180,7 @@ def test_a_result_that_is_missing_is_asked_for(serve: Serve, provider: Provider)
 
 def test_a_step_that_has_called_tools_often_enough_has_to_answer(serve: Serve, provider: Provider) -> None:
     provider.calls["bob"] = [PARIS[0]]
-    server = serve("--max-tool-rounds", "1")
+    server = serve("--set", "serve.max_tool_rounds=1")
 
     create(server, answered(create(server), "rain"))
 
@@ -189,7 +189,7 @@ def test_a_step_that_has_called_tools_often_enough_has_to_answer(serve: Serve, p
 
 def test_all_steps_may_call_tools_if_the_server_says_so(serve: Serve, provider: Provider) -> None:
     provider.calls["ann"] = [PARIS[0]]
-    server = serve("--tools", "all")
+    server = serve("--set", "serve.tools=all")
 
     first = create(server)
     second = create(server, answered(first, "rain"))

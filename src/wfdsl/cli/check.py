@@ -186,7 +186,7 @@ def _summary(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace)
         _print_summary(survey)
     if survey.unreadable_count:
         return USAGE
-    return OK if survey.valid[args.profile] == survey.total else INVALID
+    return OK if survey.valid[config.profile] == survey.total else INVALID
 
 
 def _print_summary(survey: Survey) -> None:

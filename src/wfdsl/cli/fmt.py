@@ -18,6 +18,7 @@ from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.errors import UsageError
+from wfdsl.language.check import MAX_CHARS
 from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.language.source import Source
 
@@ -65,7 +66,7 @@ def _format_or_say_why_not(file: str, args: argparse.Namespace) -> int:
 def _format(file: str, args: argparse.Namespace) -> int:
     form = args.form or ("completion" if file == STDIN else form_of(file))
     if form == "wf" and args.to != "completion":
-        before, after = _formatted_file(file, args)
+        before, after = _formatted_file(file)
     else:
         checked = read_checked(file, args, load_pool(args))
         assert checked.workflow is not None, "read_checked returns a workflow or raises"
@@ -73,15 +74,15 @@ def _format(file: str, args: argparse.Namespace) -> int:
     return _deliver(file, before, after, args)
 
 
-def _formatted_file(file: str, args: argparse.Namespace) -> tuple[str, str]:
+def _formatted_file(file: str) -> tuple[str, str]:
     """A workflow file's text before and after; parameters and the pool do not matter."""
     from wfdsl.language.file_printer import format_file
     from wfdsl.language.file_reader import read_workflow_file
 
     name = "standard input" if file == STDIN else file
-    text = read_input(file, args)
+    text = read_input(file)
     if text is None:
-        raise WorkflowError([too_long(args.max_chars)], Source("", name))
+        raise WorkflowError([too_long(MAX_CHARS)], Source("", name))
     source = Source(text, name)
     tree, found = read_workflow_file(source)
     errors = [problem for problem in found if problem.is_error]

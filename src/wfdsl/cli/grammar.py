@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.inputs import load_pool
+from wfdsl.cli.inputs import check_options_of, load_pool
 from wfdsl.cli.options import count, count_or_zero
 from wfdsl.errors import UsageError
-from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.check import DEFAULT_MAX_STEPS, CheckConfig
 
 _MOST_WORKERS = 1000  # our choice; each is an alternative of the grammar
 
@@ -47,12 +47,13 @@ def print_grammar(args: argparse.Namespace) -> int:
     workers = range(args.pool_size) if pool is None else pool.indices
     if len(workers) > _MOST_WORKERS:
         raise UsageError(f"a grammar has at most {_MOST_WORKERS} workers (got {len(workers)})")
+    config = CheckConfig(**check_options_of(args, pool))
     given = {name: getattr(args, name) for name in ("max_prose", "max_subtask", "max_reasoning")}
     grammar = (gbnf if args.grammar == "gbnf" else llguidance_lark)(
         workers,
-        args.max_steps or DEFAULT_MAX_STEPS,
-        recursion=args.recursion,
-        access=args.access,
+        config.max_steps or DEFAULT_MAX_STEPS,
+        recursion=config.recursion,
+        access=config.access,
         **{name: value for name, value in given.items() if value is not None},
     )
     print_utf8(grammar)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wfdsl.cli import runs_redo, runs_resume, runs_show
 from wfdsl.cli.display.streams import visible
-from wfdsl.cli.options import count, number_or_zero
+from wfdsl.cli.options import argument, count
 from wfdsl.cli.output import OK, USAGE, print_json
 from wfdsl.errors import JournalFailure, UsageError
 
@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         module.configure(actions.add_parser(name, help=about, description=module.__doc__))
     removal = actions.add_parser("rm", help="remove runs and their calls")
     removal.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins")
-    removal.add_argument("--days", type=number_or_zero, metavar="N", help="those that are older than N days")
+    removal.add_argument("--days", type=argument(float, least=0), metavar="N", help="those that are older than N days")
     export = actions.add_parser("export", help="print run records as JSON, one a line")
     export.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins (default: all)")
 

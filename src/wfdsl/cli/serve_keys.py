@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from wfdsl.cli.options import add_arguments, add_options, arguments_of
+from wfdsl.cli.options import INPUT, add_options, values_of
 from wfdsl.cli.output import print_json
-from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl.experiment import KeyLimits, ServeSettings
+from wfdsl.settings import to_table
 
 
 def configure_keys(actions: Any) -> None:
@@ -24,7 +24,7 @@ def configure_keys(actions: Any) -> None:
     revoke.add_argument("name", metavar="NAME", help="whose key it is")
     for each in (make, listing, revoke):
         add_options(each, ServeSettings, "serve", only=["keys"])
-    add_arguments(make, KeyLimits)
+    add_options(make, KeyLimits, "key", title=INPUT)
 
 
 def execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
@@ -34,7 +34,7 @@ def execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
     if settings.keys is None:
         raise UsageError(f"keys {args.key_action} needs --keys FILE: the file that keeps the hashes of the keys")
     if args.key_action == "make":
-        print(make_key(settings.keys, args.name, arguments_of(args, KeyLimits)))
+        print(make_key(settings.keys, args.name, values_of(args, "key")))
     elif args.key_action == "revoke":
         revoke_key(settings.keys, args.name)
     else:

@@ -14,13 +14,13 @@ from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
     add_config_options,
+    add_options,
     add_pool_option,
     experiment_of,
     group,
     require_no_parameters,
-    value_parser,
+    values_of,
 )
-from wfdsl.config import options_of
 from wfdsl.errors import UsageError
 from wfdsl.experiment import ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
@@ -42,13 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a folder with evaluations, whose pages are shown too (default: the current folder)",
     )
     output = group(parser, OUTPUT)
-    output.add_argument(
-        "--port",
-        type=value_parser(next(field for field in options_of(ServeSettings) if field.name == "port")),
-        default=_PORT,
-        metavar="N",
-        help=f"the port to listen on; 0 takes a free one (default: {_PORT})",
-    )
+    add_options(parser, ServeSettings, "serve", only=["port"], title=OUTPUT, port=_PORT)
     add_pool_option(parser, "the pool to ask steps again with, and of the playground (default: the one of the run)")
     add_config_options(parser, parameters=False)
     output.add_argument("--open", action="store_true", help="open the pages in the browser")
@@ -72,7 +66,8 @@ def execute(args: argparse.Namespace) -> int:
     viewer = Viewer(default_path(), folders, experiment=experiment_of(args))
     own = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"], www_redirect=False)
     app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))], middleware=[own])
-    with listen("127.0.0.1", args.port, "--port") as listening:
+    port = values_of(args, "serve").get("port", _PORT)
+    with listen("127.0.0.1", port, "--port") as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"
         serve(app, listening, 1.0, lambda: _say(address, is_opened=args.open), lambda _: viewer.close())
     return 0

@@ -25,7 +25,8 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.workers.entry import WorkerEntry, first_problem
+from wfdsl.settings import first_problem
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
 from wfdsl.workers.model_list import entry_of_model

@@ -18,12 +18,12 @@ from typing import Any, Final
 from wfdsl._version import __version__
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
-from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
 from wfdsl.evaluation.trials import Evaluation, named_tasks
 from wfdsl.files import write_whole
 from wfdsl.interpreter.record import workflow_to_list
+from wfdsl.settings import to_table
 
 FORMAT: Final = "wfdsl-evaluation"
 VERSION: Final = 1

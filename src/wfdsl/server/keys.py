@@ -26,14 +26,13 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from wfdsl.config import from_table, to_table
 from wfdsl.errors import UsageError
 from wfdsl.experiment import KeyLimits
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import spent_by_key
 from wfdsl.server.api_errors import NO_RETRY, ApiError
-from wfdsl.toml_file import read_toml_file, require_table
+from wfdsl.settings import from_table, read_toml_file, require_table, to_table
 
 _MINUTE_S: Final = 60.0
 _PREFIX: Final = "wfdsl-"

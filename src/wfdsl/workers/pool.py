@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Worker
-from wfdsl.toml_file import parse_toml, read_toml_file
+from wfdsl.settings import did_you_mean, parse_toml, read_toml_file
 from wfdsl.workers.entry import PoolSettings, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.list_prices import with_list_prices

@@ -7,14 +7,12 @@ tasks with the Conductor's prompts as the rows that an engine reads, and serve n
 from __future__ import annotations
 
 import argparse
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
-    add_arguments,
     add_config_options,
     add_options,
     add_pool_option,
@@ -22,16 +20,15 @@ from wfdsl.cli.options import (
     experiment_of,
     group,
     require_no_parameters,
-    value_parser,
 )
 from wfdsl.cli.output import print_now, server_log
 from wfdsl.cli.task_options import add_task_options, tasks_of
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.config import Option, OptionField
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
+from wfdsl.settings import options_of
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
@@ -45,11 +42,9 @@ EXAMPLES: Final = (
     "wfdsl serve --score --pool gym/seven --tasks gym/seven --limit 200 --rows verl --out train.parquet",
 )
 _ENGINES: Final = ("verl", "skyrl", "slime", "openrlhf")
-_PORT: Final = 8700
+_DEFAULTS: Final[dict[str, Any]] = {"port": 8700, "max_requests": 4096, "max_body_bytes": 64 * 2**20}
 _PARALLEL: Final = 1024
 """One process waits for ten thousand calls (docs/howto/scale.md); grading takes a processor. Our choice."""
-_REQUESTS: Final = 4096
-_BODY_BYTES: Final = 64 * 2**20
 _OF_MODELS: Final = (
     "reasoning",
     "tools",
@@ -60,7 +55,6 @@ _OF_MODELS: Final = (
     "log_texts",
 )
 """Settings of a server that answers as a model."""
-_number: Final = value_parser(OptionField("", float, False, MISSING, Option(help="")))  # noqa: FBT003
 _VALUES: Final = {
     "right": ("--right", "of a workflow whose answer is right (default: 1)"),
     "wrong": ("--wrong", "of a workflow whose answer is wrong (default: 0.5)"),
@@ -78,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         rewards.add_argument(flag, dest=name, type=float, metavar="REWARD", help=text)
     rewards.add_argument(
         "--unscored",
-        type=_number,
+        type=float,
         metavar="REWARD",
         help="what slime and OpenRLHF get for a completion without a score (default: as for a wrong answer if it could "
         "not be graded, and status 503 if a worker failed)",
@@ -101,15 +95,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_pool_option(parser, "the workers")
     add_config_options(parser, parameters=False)
-    add_arguments(
-        parser,
-        ServeSettings,
-        title=OUTPUT,
-        without=_OF_MODELS,
-        port=_PORT,
-        max_requests=_REQUESTS,
-        max_body_bytes=_BODY_BYTES,
-    )
+    add_options(parser, ServeSettings, "serve", title=OUTPUT, without=_OF_MODELS, **_DEFAULTS)
     group(parser, OUTPUT).add_argument("--quiet", action="store_true", help="print no line for each request")
     rows = parser.add_argument_group("rows")
     rows.add_argument("--rows", metavar="ENGINE", choices=_ENGINES, help=f"write rows for {', '.join(_ENGINES)}")
@@ -167,8 +153,9 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
     from wfdsl.server.listening import address_of, allow_connections, listen, serve
     from wfdsl_rl.engines.server import build_app
 
-    names = [each.name for each in fields(ServeSettings) if each.name in args]
-    settings = ServeSettings(**{name: getattr(args, name) for name in names})
+    usual, chosen = ServeSettings(), experiment_of(args).serve
+    own = {each.name: getattr(chosen, each.name) for each in options_of(ServeSettings)}
+    settings = ServeSettings(**{**_DEFAULTS, **{key: own[key] for key in own if own[key] != getattr(usual, key)}})
     keys = keys_for(settings.host, settings.keys, print_now)
     if problem := allow_connections(settings.max_requests, args.parallel):
         print_now(problem)

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 from wfdsl.conductor.effort import Effort
-from wfdsl.config import from_table, to_table
 from wfdsl.errors import UsageError
+from wfdsl.settings import from_table, to_table
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import Ablation, RewardValues
 

@@ -34,8 +34,8 @@ from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import QuestionFor
 from wfdsl.language.check import AccessScheme
+from wfdsl.settings import first_problem
 from wfdsl.tasks.task import Task
-from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.rows import row_of
 from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName

@@ -21,8 +21,8 @@ from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
-from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
+from wfdsl.settings import did_you_mean
 from wfdsl_rl.reward import Reward
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig, share_of
 from wfdsl_rl.training.recursion import FirstRounds

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import offered_workers
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.config import did_you_mean, to_table
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.experiment import Experiment, read_experiment
@@ -24,10 +23,10 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.settings import did_you_mean, first_problem, to_table
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.rows import is_data_file
 from wfdsl.tasks.task import Task
-from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward_maker import budget_tracker
 from wfdsl_rl.training.config import NO_PRICES, StageName, TrainConfig

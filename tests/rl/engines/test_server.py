@@ -213,7 +213,7 @@ def test_a_key_that_has_spent_its_budget_gets_what_it_has_paid_for_and_no_call(
 
 
 def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(serve: Serve) -> None:
-    server = serve("--receive", "0.5", "--log", "json")
+    server = serve("--set", "serve.receive_s=0.5", "--set", "serve.log=json")
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
         slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 
@@ -251,7 +251,7 @@ def test_engines_that_need_a_number_get_what_the_server_was_told_for_a_completio
 
 
 def test_a_request_has_its_place_before_its_body_is_read(serve: Serve) -> None:
-    server = serve("--max-requests", "1")
+    server = serve("--set", "serve.max_requests=1")
     body = json.dumps({"task": "t0", "completion": "no lists"}).encode()
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
         slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
@@ -266,7 +266,7 @@ def test_a_request_has_its_place_before_its_body_is_read(serve: Serve) -> None:
 
 
 def test_a_server_that_is_told_to_end_answers_what_is_in_progress(serve: Serve, provider: Provider) -> None:
-    server = serve("--drain", "60")
+    server = serve("--set", "serve.drain_s=60")
     provider.going.clear()
     with ThreadPoolExecutor(1) as clients:
         asked = clients.submit(post, f"{server.url}/v1/score", json={"task": "t0", "completion": ONE})
@@ -286,7 +286,7 @@ def test_a_server_that_is_told_to_end_answers_what_is_in_progress(serve: Serve, 
 def test_a_run_that_has_begun_is_finished_before_the_server_ends_although_its_client_has_left(
     serve: Serve, provider: Provider
 ) -> None:
-    server, sample = serve("--drain", "60"), {"task": "t0", "completion": ONE, "sample_id": "s1"}
+    server, sample = serve("--set", "serve.drain_s=60"), {"task": "t0", "completion": ONE, "sample_id": "s1"}
     provider.going.clear()
     with ThreadPoolExecutor(1) as clients:
         left = clients.submit(post, f"{server.url}/v1/score", json=sample, timeout=2.0)
@@ -309,7 +309,7 @@ def test_a_run_that_has_begun_is_finished_before_the_server_ends_although_its_cl
 def test_a_request_that_the_server_cannot_answer_before_it_ends_is_told_to_ask_again(
     serve: Serve, provider: Provider
 ) -> None:
-    server = serve("--drain", "1")
+    server = serve("--set", "serve.drain_s=1")
     provider.going.clear()
     with ThreadPoolExecutor(1) as clients:
         asked = clients.submit(post, f"{server.url}/v1/score", json={"task": "t0", "completion": ONE})
@@ -321,11 +321,6 @@ def test_a_request_that_the_server_cannot_answer_before_it_ends_is_told_to_ask_a
     assert answer.headers["retry-after"] == "5"
     assert "Traceback" not in "".join(server.lines)
     assert any(line.startswith("POST /v1/score 503 ") for line in server.lines)
-
-
-def test_it_has_no_options_that_only_a_model_has(serve: Serve) -> None:
-    with pytest.raises(AssertionError, match="unrecognized arguments: --log-texts"):
-        serve("--log-texts")
 
 
 def test_two_servers_cannot_use_one_journal(serve: Serve, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl.config import to_table
 from wfdsl.errors import UsageError
+from wfdsl.settings import to_table
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.training.config import GrpoConfig, LoraConfig, ModelSize, TrainConfig
 from wfdsl_rl.training.estimate import GIB, INPUT_TOKENS, OUTPUT_TOKENS, PAPER_USD, STEPS, memory_of, pass_of
