@@ -60,7 +60,7 @@ _FIXED: Final = ("num_iterations", "shuffle_dataset", "remove_unused_columns", "
 
 
 def _options(config: type[Any], key: str) -> tuple[PlainValidator, PlainSerializer]:
-    """Read and write a table whose options are a dataclass of `wfdsl.config`."""
+    """Read and write a table whose options are a `wfdsl.settings.Table`."""
 
     def table(value: Any) -> Any:
         if isinstance(value, config):
