@@ -67,13 +67,13 @@ SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)
 demo: $(VENV)/.demo
 	@printf '\n%s\n%s\n%s\n\n' "1. A small trained Conductor reads a question and writes a workflow. Its workers are simulated:" \
 		"   they answer with stock phrases and a number, and their dollars are made up." "Question: $(GYM_QUESTION)"
-	$(BIN)/wfdsl solve --pool gym/seven --steps --seed 1 -q "$(GYM_QUESTION)"
+	$(BIN)/wfdsl solve --pool gym/seven --seed 1 -q "$(GYM_QUESTION)"
 	@printf '\n%s\n%s\n\n' "2. A workflow file on a real model, of 135 million parameters, on this machine. It is free, and often wrong." \
 		"Question: $(QUESTION)"
-	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local --set verifier=verifier --steps --seed 1 -q "$(QUESTION)"
+	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local --set verifier=verifier --seed 1 -q "$(QUESTION)"
 	@printf '\n%s\n  %s\n%s\n  %s\n' "Type this next, to see every message of the run above:" "$(BIN)/wfdsl runs show last --messages" \
 		"With a key in OPENAI_API_KEY, large models:" \
-		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini --steps -q \"$(QUESTION)\""
+		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini -q \"$(QUESTION)\""
 
 test: lint types unit
 

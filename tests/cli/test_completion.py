@@ -41,6 +41,10 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
         ("wfdsl data con", {"convert"}),
         ("wfdsl serve --score --sandbox", {"--sandbox-slots"}),
         ("wfdsl run my", {"my.wf"}),
+        ("wfdsl run my.wf Q --pool pa", {"paper"}),
+        ("wfdsl pools show lo", {"local"}),
+        ("wfdsl check --explain dead", {"dead-step"}),
+        ("wfdsl runs show la", {"last"}),
         ("wfdsl -v show --run x --form", {"--form", "--format"}),
     ],
 )

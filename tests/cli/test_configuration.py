@@ -155,7 +155,6 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         (["solve", "-q", "Q", "--config", "nope.toml"], "nope.toml: cannot read this configuration file"),
         (["solve", "-q", "Q", "--conductor", "."], ". is not a checkpoint"),
         (["solve", "-q", "Q", "--out", "a.jsonl"], "--out needs --from: it is for the questions of a file"),
-        (["solve", "-q", "Q", "--parallel", "3"], "--parallel needs --from"),
         (["solve", "--from", "q.jsonl", "--out", "a.jsonl", "--run-id", "x"], "--run-id names one run"),
         (["solve", "-q", " "], "argument -q/--question: must not be blank"),
         (["solve", "-q", "Q", "--run-id", "a\nb"], "is not a run's name"),

@@ -134,37 +134,6 @@ def test_a_conductor_that_writes_no_workflow_ends_with_code_3(chat: Chat, capsys
     assert "no valid workflow in 1 completion" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("place")
-def test_with_steps_each_workflow_is_drawn_and_each_step_s_texts_are_printed(
-    chat: Chat, capsys: pytest.CaptureFixture[str]
-) -> None:
-    chat.script = [PLAN, EMPTY]
-    chat.answer = lambda name, messages: f"{name} said\nthis \x1b[31m"
-
-    code = solve("-q", "Why?", "--steps")
-
-    out, err = capsys.readouterr()
-    assert (code, out) == (0, "w1 said\nthis \ufffd[31m\n")
-    assert "● step 0  w0\n│ task 0\n" in err
-    assert "\nw0: round 0, step 0 done: " in err
-    assert "  told: task 0\n  said: w0 said\n        this \ufffd[31m\n" in err
-    assert err.index("task 1") < err.index("told: task 0") < err.index("told: task 1")
-
-
-@pytest.mark.usefixtures("place")
-def test_a_workflow_file_has_its_steps_shown_too(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("one.wf").write_text('step first by w0: "Draft."\nstep answer by w1 sees first: "Answer."\n')
-    chat.answer = lambda name, messages: 400 if name == "w1" else "a draft"
-
-    code = main(["run", "one.wf", "-q", "Why?", "--pool", "pool.toml", "--steps"])
-
-    err = capsys.readouterr().err
-    assert code == 3
-    assert "w0: first done: " in err
-    assert "  told: Draft.\n  said: a draft\n" in err
-    assert "w1: answer failed\n" in err
-
-
 def test_dollars_of_simulated_workers_are_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

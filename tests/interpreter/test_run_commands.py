@@ -12,8 +12,7 @@ from rich.console import Console
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
 from wfdsl import Conductor, Pool, RunFailed, Step, Workflow
-from wfdsl.cli.display.live import PlainDisplay, TerminalDisplay
-from wfdsl.cli.display.rounds import Rounds
+from wfdsl.cli.display.displays import PlainDisplay, Rounds, TerminalDisplay
 from wfdsl.cli.main import main
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import Run

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.errors import UsageError
+from wfdsl.files import write_whole
 from wfdsl.language.check import MAX_CHARS
 from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.language.source import Source
@@ -103,21 +102,8 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
     elif file == STDIN:
         raise UsageError("standard input cannot be written; leave --write out to print it")
     elif before != after:
-        _replace(Path(file), after)
+        write_whole(Path(file).resolve(), after)
     return 0
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file whole or not at all: a full disk must not destroy the old text."""
-    target = file.resolve()
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(text.encode())
-        shutil.copymode(target, draft)
-        draft.replace(target)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise UsageError(f"{file}: cannot be written: {(error.strerror or str(error)).lower()}") from error
 
 
 def _lines(text: str) -> list[str]:

@@ -101,6 +101,29 @@ def run_command(
     return ended(f"{parser.prog} {args.command}", lambda: execute(args))
 
 
+def complete_pools(action: argparse.Action) -> None:
+    """Let a shell complete the names of pools, and files."""
+
+    def names(prefix: str, **_: Any) -> list[str]:
+        from wfdsl.workers.pool import pool_names
+
+        return [*pool_names(), *(str(path) for path in Path().glob(f"{prefix}*.toml"))]
+
+    action.completer = names  # type: ignore[attr-defined]
+
+
+def complete_runs(action: argparse.Action) -> None:
+    """Let a shell complete the ids of runs."""
+
+    def names(**_: Any) -> list[str]:
+        from wfdsl.interpreter.journal_file import default_path
+        from wfdsl.interpreter.journal_reading import summaries
+
+        return ["last", *(run.id for run in (summaries(default_path()) if default_path().exists() else []))]
+
+    action.completer = names  # type: ignore[attr-defined]
+
+
 def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
     """A group of options in `--help`; commands and the functions below add to the same ones."""
     known = {found.title: found for found in parser._action_groups}
@@ -197,22 +220,20 @@ def add_protocol_option(parser: argparse.ArgumentParser) -> None:
 
 def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa: A002  (argparse's word)
     """Add `--pool`."""
-    group(parser, WORKERS).add_argument(
+    action = group(parser, WORKERS).add_argument(
         "--pool",
         dest="pool.use",
         action=_Keep,
         metavar="NAME|FILE|MODELS",
         help=f"{help}; or models, as in openai:A,openai:B",
     )
+    complete_pools(action)
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed or sent about a run, besides its answer."""
     output = group(parser, OUTPUT)
     output.add_argument("--quiet", action="store_true", help="print no progress and no notes: only answers and errors")
-    output.add_argument(
-        "--steps", action="store_true", help="draw each workflow, and print what each step was told and replied"
-    )
     output.add_argument("--json", action="store_true", help="print the whole trace as JSON instead of the answer")
     output.add_argument(
         "--otel", action="store_true", help="send OpenTelemetry spans, as its environment variables say"

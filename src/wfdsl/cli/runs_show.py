@@ -6,6 +6,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from wfdsl.cli.options import complete_runs
+
 if TYPE_CHECKING:  # start-up time
     from collections.abc import Iterable, Mapping
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:  # start-up time
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl runs show`."""
-    parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
+    about = "the run's id, or how it begins; `last` is the newest"
+    complete_runs(parser.add_argument("run", metavar="RUN", help=about))
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
     parser.add_argument("--messages", action="store_true", help="also show what each worker was sent")
 

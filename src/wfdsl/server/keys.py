@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple
 
 from wfdsl.errors import UsageError
 from wfdsl.experiment import KeyLimits
+from wfdsl.files import write_whole
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import spent_by_key
@@ -202,11 +203,8 @@ def revoke_key(path: str, name: str) -> None:
 
 def _write(path: str, text: str) -> None:
     """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
-    new = Path(f"{path}.new")
     try:
-        new.touch(_PRIVATE)
-        new.write_text(text, "utf-8")
-        new.replace(path)
+        write_whole(Path(path), text, mode=_PRIVATE)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
