@@ -203,34 +203,6 @@ def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("place")
-def test_prompt_prints_the_second_round_as_it_is_then_sent(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = [PLAN, EMPTY]
-
-    main(
-        [
-            "solve",
-            "--show-prompt",
-            "-q",
-            "Why?",
-            "--conductor",
-            "openai:y",
-            "--pool",
-            "pool.toml",
-            "--round",
-            "1",
-            "--json",
-        ]
-    )
-    printed = json.loads(capsys.readouterr().out)["messages"]
-    solve("-q", "Why?")
-
-    *asked, wrote, revision = chat.asked[1]
-    assert printed[:2] == asked
-    assert (printed[2]["role"], printed[2]["content"]) == (wrote["role"], "{completion}")
-    assert (printed[3]["role"], "{response}" in printed[3]["content"]) == (revision["role"], True)
-
-
-@pytest.mark.usefixtures("place")
 def test_opted_out_workers_are_never_called(chat: Chat) -> None:
     chat.script = [PLAN, lists([1], [[]])]
 
@@ -241,8 +213,8 @@ def test_opted_out_workers_are_never_called(chat: Chat) -> None:
 
 @pytest.mark.usefixtures("place")
 def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("in.jsonl").write_text("".join(f'{{"prompt": "Q{at}", "uid": "u{at}"}}\n' for at in range(3)))
-    arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--map", "question=prompt,id=uid", "--max-rounds", "0"]
+    Path("in.jsonl").write_text("".join(f'{{"question": "Q{at}", "id": "u{at}"}}\n' for at in range(3)))
+    arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0"]
     chat.script += [*[lists([0], [[]])] * 2, "no"]
 
     first = solve(*arguments, "--set", "conductor.reasks=0", "--parallel", "1")
@@ -333,9 +305,7 @@ def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
     assert chat.workers == ["w1"]
     assert len(chat.asked) == 1
     assert "w1, again" in chat.asked[0][-1]["content"]
-    assert err.splitlines()[0].startswith(
-        "asked again: step 1 (cost: at most $0.0000), and the Conductor's later rounds"
-    )
+    assert err.splitlines()[0].startswith("asked again: step 1 (cost: at most $0.00), and the Conductor's later rounds")
     assert [step.replayed for step in again.steps[0].nested[0].steps] == [True, False]
     assert again.settings["origin"]["from"] == first.id
     assert _run(first.id) == first

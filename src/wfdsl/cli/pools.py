@@ -337,10 +337,11 @@ def _names(models: Sequence[str]) -> list[str]:
     """Names for workers: the models' own, as far as they can be names, and no two the same."""
     names: list[str] = []
     for model in models:
-        name, number = "".join(filter(str.isprintable, model)).strip()[:_LONGEST_NAME_CHARS] or "model", 1
+        own = "".join(filter(str.isprintable, model)).strip()[:_LONGEST_NAME_CHARS] or "model"
+        name, number = own, 1
         while name in names:
             number += 1
-            name = f"{model[:_LONGEST_NAME_CHARS]} {number}"
+            name = f"{own} {number}"
         names.append(name)
     return names
 

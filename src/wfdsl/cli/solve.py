@@ -169,7 +169,7 @@ def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
         print(f"cost at most: {dollars(found.usd)}, usually far less")
 
 
-def _solve(solving: Solving, question: Question, display: Display, args: argparse.Namespace) -> Solution:
+def _solve(solving: Solving, question: Question, display: Display | None, args: argparse.Namespace) -> Solution:
     from wfdsl.cli.display.live import followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id

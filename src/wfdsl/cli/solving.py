@@ -263,9 +263,12 @@ class _Batch:
 
     def _run_id(self, asked: _Asked) -> str:
         solver = self._solving.solver
-        fixed = isinstance(solver, FixedWorkflow)
-        who = [workflow_to_list(solver.workflow)] if fixed else [solver.entry.model, solver.settings.prompt.hash]
-        parts = [str(Path(self._args.out).resolve()), str(asked.id), asked.question, who]
+        who: list[Any] = (
+            [workflow_to_list(solver.workflow)]
+            if isinstance(solver, FixedWorkflow)
+            else [solver.entry.model, solver.settings.prompt.hash]
+        )
+        parts: list[Any] = [str(Path(self._args.out).resolve()), str(asked.id), asked.question, who]
         if again := self._given_up[str(asked.id)]:
             parts.append(again)
         return f"solve-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
