@@ -104,8 +104,8 @@ def _run(name: str) -> Run:
 
 
 def _as_text(value: Checked | Run, chosen: str, options: Options) -> str:
-    from wfdsl import html_page, pictures
+    from wfdsl.html_page import to_html
+    from wfdsl.pictures import to_dot, to_json, to_mermaid, to_svg, to_terminal
 
-    if chosen == "html":
-        return html_page.to_html(value, **options)
-    return str(getattr(pictures, f"to_{chosen}")(value, **options))
+    pictures = {"mermaid": to_mermaid, "dot": to_dot, "svg": to_svg, "json": to_json, "html": to_html}
+    return str(pictures.get(chosen, to_terminal)(value, **options))
