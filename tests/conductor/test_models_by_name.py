@@ -184,7 +184,7 @@ def test_the_rule_by_which_a_pool_gets_its_conductor() -> None:
 
 
 def test_a_server_for_a_worker_of_the_pool_is_refused(server: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["solve", "-q", "Why?", "--pool", "openai:a", "--set", f"conductor.base_url={server.url}"])
+    code = main(["solve", "-q", "Why?", "--pool", "openai:a", "--base-url", server.url])
 
     assert code == 2
     assert "as in --pool openai:MODEL@URL or in a pool file" in capsys.readouterr().err

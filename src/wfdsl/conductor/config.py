@@ -139,6 +139,7 @@ class ConductorConfig(Table):
     base_url: str | None = option(
         None,
         "the server of the Conductor's model",
+        "--base-url",
         metavar="URL",
         default_text="the provider's own",
         min_length=1,
@@ -146,6 +147,7 @@ class ConductorConfig(Table):
     api_key_env: str | None = option(
         None,
         "the environment variable that holds the key of the Conductor's model",
+        "--api-key-env",
         metavar="NAME",
         default_text="the provider's usual one",
         pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
