@@ -15,7 +15,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wfdsl.cli.output import USAGE, ended
+from wfdsl.cli.output import USAGE
 from wfdsl.errors import UsageError
 from wfdsl.settings import TABLES, Option, closest, options_of
 
@@ -85,20 +85,6 @@ def answer_tab(parser: argparse.ArgumentParser) -> None:
         import argcomplete  # an optional package, which has asked
 
         argcomplete.autocomplete(parser)
-
-
-def run_command(
-    parser: argparse.ArgumentParser,
-    argv: Sequence[str] | None,
-    execute: Callable[[argparse.Namespace], int],
-) -> int:
-    """All of a program whose commands are `command` of its arguments; the exit code."""
-    answer_tab(parser)
-    args = parser.parse_args(argv)
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return USAGE
-    return ended(f"{parser.prog} {args.command}", lambda: execute(args))
 
 
 def complete_pools(action: argparse.Action) -> None:
