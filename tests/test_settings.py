@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from tests.docs.pages import read_page
 from tests.docs.write_config import section
+from wfdsl.cli import inputs
 from wfdsl.cli.main import COMMANDS, _parser
 from wfdsl.cli.options import add_config_options, add_options, experiment_of, values_of
 from wfdsl.errors import UsageError
@@ -195,6 +196,23 @@ def test_a_flag_is_read_with_its_type_and_its_limits(capsys: pytest.CaptureFixtu
         with pytest.raises(SystemExit):
             parser.parse_args(["--limit", wrong])
         assert "argument --limit: " in capsys.readouterr().err
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendedCheck(CheckConfig):
+    """What is checked, with a new option."""
+
+    most_words: int = option(9, "the most words", "--most-words", ge=1)
+
+
+def test_a_new_option_of_checks_is_passed_on_by_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "CheckConfig", ExtendedCheck)
+    parser = argparse.ArgumentParser()
+    inputs.add_input_options(parser)
+
+    given = inputs.check_options_of(parser.parse_args(["--most-words", "3", "--profile", "strict"]), None)
+
+    assert ExtendedCheck(**given) == ExtendedCheck(most_words=3, profile="strict")
 
 
 def test_no_two_options_of_the_file_have_the_same_flag_and_helps_are_phrases() -> None:
