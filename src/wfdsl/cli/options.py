@@ -199,8 +199,8 @@ def add_protocol_option(parser: argparse.ArgumentParser) -> None:
     group(parser, WORKERS).add_argument(
         "--protocol",
         choices=["paper"],
-        help="paper: Conductors as in the paper's main results, which is --access binary --profile strict --reasks 0 "
-        "--max-rounds 0 --question-for first; other flags override these",
+        help="paper: Conductors as in the paper's main results, which is --access binary --profile strict --max-rounds "
+        "0, conductor.reasks=0 and run.question_for=first; --set and other flags override these",
     )
 
 

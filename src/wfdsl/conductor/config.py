@@ -135,7 +135,7 @@ class ConductorConfig(Table):
         None, "offer K workers, drawn at random for each question", metavar="K", default_text="all", ge=1
     )
     shuffle: bool = option(False, "number the workers in random order for each question, from 0 upwards")
-    seed: int = option(0, "the seed of --pick and --shuffle, used together with the question")
+    seed: int = option(0, "the seed of pick and shuffle, used together with the question")
     base_url: str | None = option(
         None,
         "the server of the Conductor's model",
