@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from wfdsl.conductor.effort import Effort
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.interpreter.context import QuestionFor
@@ -28,12 +27,9 @@ def row_of(
     access: AccessScheme = "lists",
     question_for: QuestionFor = "all",
     split: str = "train",
-    effort: Effort | None = None,
 ) -> Row:
     """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
-    messages = prompt.ask(
-        task.question, offer, max_steps=max_steps, question_for=question_for, access=access, effort=effort
-    )
+    messages = prompt.ask(task.question, offer, max_steps=max_steps, question_for=question_for, access=access)
     return {
         "prompt": [dict(each) for each in messages],
         "row": number,

@@ -25,7 +25,7 @@ from wfdsl.protocols import Call, Reply
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Limits, WorkerEntry
 from wfdsl_rl.engines.capacity import Capacity
-from wfdsl_rl.reward_maker import make_reward
+from wfdsl_rl.reward import Reward
 
 AT_ONCE, DELAY_S, WAITING, WAIT_S = 1000, 0.05, 10_000, 2.0
 REQUESTS = int(os.environ.get("WFDSL_REQUESTS", "50000"))
@@ -55,7 +55,7 @@ def serve(folder: Path) -> None:
 
     with Journal(folder / "journal.db") as journal, listen("127.0.0.1", 0) as listening:
         tracker = BudgetTracker(Budget())
-        reward = make_reward(pool(DELAY_S), TASKS, journal=journal, budget=tracker)
+        reward = Reward(pool(DELAY_S), TASKS, journal=journal, budget=tracker)
         service = RewardService(reward, journal, tracker, Metrics(), parallel=1024)
         app = build_app(service, ServeSettings(max_requests=4096), keys=None, log=lambda _: None)
         answer(app, listening, 5.0, lambda: print(address_of(listening), file=sys.stderr, flush=True))
@@ -118,7 +118,7 @@ def over_http(folder: Path) -> None:
 
 async def waiting(folder: Path) -> None:
     with Journal(folder / "waiting.db") as journal:
-        reward = make_reward(pool(WAIT_S), TASKS, journal=journal, concurrency=WAITING)
+        reward = Reward(pool(WAIT_S), TASKS, journal=journal, concurrency=WAITING)
         began, before = time.perf_counter(), time.process_time()
         scored = await reward([ONE] * WAITING, ["t"] * WAITING)
         total, used_s = time.perf_counter() - began, time.process_time() - before
@@ -130,7 +130,7 @@ async def waiting(folder: Path) -> None:
 
 async def measured(setup: Capacity, completion: str, rollouts: int, **limits: int) -> float:
     """Rollouts an hour, of so many."""
-    reward = make_reward(pool(setup.latency_s, **limits), TASKS, concurrency=setup.workflows)
+    reward = Reward(pool(setup.latency_s, **limits), TASKS, concurrency=setup.workflows)
     began = time.perf_counter()
     await reward([completion] * rollouts, ["t"] * rollouts)
     return rollouts / (time.perf_counter() - began) * 3600

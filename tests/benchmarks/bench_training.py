@@ -66,7 +66,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     from wfdsl_rl.training.data import stage_rows
     from wfdsl_rl.training.grpo import quiet_libraries
     from wfdsl_rl.training.plan import read_plan
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
     from wfdsl_rl.training.stages import train_grpo
 
     quiet_libraries()

@@ -14,7 +14,7 @@ import pytest
 from tests.engines import ENVIRONMENTS, HERE
 from tests.engines.ray_cluster import Cluster
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
-from wfdsl_rl import make_reward
+from wfdsl_rl import Reward
 from wfdsl_rl.engines.rows import engine_rows, write_rows
 from wfdsl_rl.gym.source import tasks as make
 
@@ -75,7 +75,7 @@ def write_tasks(folder: Path, engine: str, name: str, prompt: Prompt | str = DEF
     """The tasks, and the same as an engine's rows."""
     tasks = [task for task in make(POOL, 60, seed=3) if task.kind in ("math", "choice")][:TASKS]
     (folder / "tasks.jsonl").write_text("".join(task.model_dump_json() + "\n" for task in tasks))
-    write_rows(folder / name, engine_rows(make_reward(POOL, tasks, prompt=prompt), engine))
+    write_rows(folder / name, engine_rows(Reward(POOL, tasks, prompt=prompt), engine))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
 if TYPE_CHECKING:
     from wfdsl_rl.training.plan import Plan
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,

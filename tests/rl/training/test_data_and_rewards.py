@@ -23,7 +23,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.source import tasks as gym_tasks
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.reward_maker import make_reward
+from wfdsl_rl.reward import Reward
 from wfdsl_rl.rows import offer_of
 from wfdsl_rl.scoring import NoScore
 from wfdsl_rl.training.config import PricesConfig
@@ -164,7 +164,7 @@ def answering(text: str) -> Pool:
 
 
 def rewarder(pool: Pool, tasks: tuple[Task, ...], **more: Any) -> Reward:
-    return make_reward(pool, tasks, end_of_text=END, **more)
+    return Reward(pool, tasks, end_of_text=END, **more)
 
 
 async def test_the_function_for_trl_gives_a_reward_per_completion(

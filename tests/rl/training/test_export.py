@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
 
     from wfdsl.conductor.prompt import Prompt
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 MADE = [
     "README.md",

@@ -10,7 +10,7 @@ from wfdsl.errors import UsageError
 from wfdsl_rl.training.config import STAGES
 from wfdsl_rl.training.data import setup_rows
 from wfdsl_rl.training.plan import read_plan
-from wfdsl_rl.training.setup import Setup, require_feasible
+from wfdsl_rl.training.plan import Setup, require_feasible
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from wfdsl_rl.training.checkpoints import load_model, lost_updates  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,

@@ -22,7 +22,7 @@ from wfdsl_rl.training.rejection import ROWS, rejection_sampled  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,

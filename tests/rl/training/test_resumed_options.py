@@ -12,7 +12,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 
 from tests.rl.engines.conftest import completion  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.reward_maker import make_reward  # noqa: E402
+from wfdsl_rl.reward import Reward  # noqa: E402
 from wfdsl_rl.training import pipeline  # noqa: E402
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_spent_budget_names_the_command_that_continues_the_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def score_two(setup: Any, *_: Any, **__: Any) -> str:
-        with make_reward(setup.pool, setup.tasks, options=setup.options) as reward:
+        with Reward(setup.pool, setup.tasks, options=setup.options) as reward:
             reward.sync([completion("Solve it.")] * 2, ["t1", "t2"])
         return "scored"
 

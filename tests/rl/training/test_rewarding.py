@@ -12,7 +12,7 @@ from wfdsl.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.source import tasks as gym_tasks
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.reward_maker import make_reward
+from wfdsl_rl.reward import Reward
 from wfdsl_rl.scoring import NoScore, Scorer
 from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import run_options
@@ -51,7 +51,7 @@ def numbering(asked: list[str]) -> Callable[[list[dict[str, Any]]], Awaitable[st
 
 def rewarder(workers: Any, tasks: Sequence[Task], told: list[Sequence[Sample]] | None = None, **more: Any) -> Reward:
     pool = workers if isinstance(workers, Pool) else Pool.from_functions([workers])
-    reward = make_reward(pool, tasks, end_of_text=1, **more)
+    reward = Reward(pool, tasks, end_of_text=1, **more)
     return replace(reward, listeners=[] if told is None else [told.append])
 
 
@@ -71,7 +71,7 @@ async def test_an_evaluation_without_outcomes_does_not_stop_a_training(tasks: tu
 async def test_a_training_whose_answers_nobody_grades_stops_with_a_sentence(
     tasks: tuple[Task, ...], prompt: Prompt
 ) -> None:
-    graded = make_reward(Pool.from_functions([up]), tasks)
+    graded = Reward(Pool.from_functions([up]), tasks)
     ungraded = replace(graded, scorer=Scorer(grades=False))
 
     with pytest.raises(NoScore, match="step 3: no valid completion has a score: nothing was graded"):

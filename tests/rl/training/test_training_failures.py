@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.rl.training.toy import AsyncWorker
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,

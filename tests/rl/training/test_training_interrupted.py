@@ -27,12 +27,12 @@ from wfdsl.interpreter.journal_file import Owner  # noqa: E402
 from wfdsl_rl.training.callbacks import drop_lines_after  # noqa: E402
 from wfdsl_rl.training.pipeline import DiskFull, run_pipeline  # noqa: E402
 from wfdsl_rl.training.plan import run_options  # noqa: E402
-from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING  # noqa: E402
+from wfdsl_rl.training.plan import DONE, RESOLVED, RUNNING  # noqa: E402
 
 if TYPE_CHECKING:
     from tests.rl.training.toy import AsyncWorker
     from wfdsl_rl.training.config import StageName
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,

@@ -25,12 +25,12 @@ from wfdsl.interpreter.journal_file import is_alive  # noqa: E402
 from wfdsl_rl.training.checkpoints import newest_complete, problem_of  # noqa: E402
 from wfdsl_rl.training.config import LOSSES  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
-from wfdsl_rl.training.setup import RUNNING  # noqa: E402
+from wfdsl_rl.training.plan import RUNNING  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
