@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wfdsl_rl.engines.source import SourceOptions
 
 from tests.docs.pages import ROOT
-from wfdsl_rl.engines.source import SourceOptions
 
 RECIPES = ROOT / "docs/examples/engines"
 PAPER = tomllib.loads((ROOT / "src/wfdsl_rl/training/presets/paper-7b.toml").read_text(encoding="utf-8"))

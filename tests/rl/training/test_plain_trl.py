@@ -53,7 +53,7 @@ def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_pat
     trainer = GRPOTrainer(
         network,
         reward,
-        grpo_config(TRAIN.base, TRAIN, tmp_path / "plain", evaluate=False, resumed=False),
+        grpo_config(TRAIN.grpo("base"), TRAIN, tmp_path / "plain", evaluate=False, resumed=False),
         Dataset.from_list(stage_rows(setup, "base")),
         processing_class=tokenizer,
     )
