@@ -16,13 +16,21 @@ if TYPE_CHECKING:
     from wfdsl_rl.scoring import Rollout as Rollout
     from wfdsl_rl.scoring import Scored as Scored
 
-__all__ = ["Ablation", "NoScore", "Reward", "RewardValues", "Rollout", "Scored"]
+_HOMES = {
+    "Ablation": "scoring",
+    "NoScore": "scoring",
+    "Reward": "reward",
+    "RewardValues": "scoring",
+    "Rollout": "scoring",
+    "Scored": "scoring",
+}
+__all__ = sorted(_HOMES)  # noqa: PLE0605  (names of this very table)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'wfdsl_rl' has no attribute {name!r}")
-    return getattr(import_module("wfdsl_rl.reward" if name == "Reward" else "wfdsl_rl.scoring"), name)
+    return getattr(import_module(f"wfdsl_rl.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,7 +20,6 @@ from dataclasses import replace
 from inspect import signature
 from itertools import repeat
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -43,8 +41,8 @@ from wfdsl.language.workflow import Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.loop_thread import LoopThread
-from wfdsl_rl.processes import ALONE, Processes
-from wfdsl_rl.rows import Row, offer_of, row_of, text_of
+from wfdsl_rl.processes import ALONE, Processes, rank_prefix
+from wfdsl_rl.rows import Row, number_of, offer_of, row_of, text_of, trains_on, weighted
 from wfdsl_rl.scoring import (
     CUT,
     Ablation,
@@ -315,9 +313,9 @@ class Reward:
         """
         seen, rollouts, places = Counter[Any](), list[Rollout](), list[int]()
         if step is None:
-            self._visits.update({row.get("row", row["task"]) for row in rows})
+            self._visits.update({number_of(row) for row in rows})
         for row, text, is_cut in zip(rows, texts, cut or [False] * len(rows), strict=True):
-            number, split = row.get("row", row["task"]), row.get("split", "train")
+            number, split = number_of(row), row.get("split", "train")
             at = self._visits[number] - 1 if step is None else step
             group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, at, number]))
             places.append(seen[number])
@@ -326,7 +324,7 @@ class Reward:
                     completion=text,
                     cut=is_cut,
                     task=self._task(row["task"]),
-                    sample_id=f"{group}/{_process()}{seen[number]}",
+                    sample_id=f"{group}/{rank_prefix()}{seen[number]}",
                     offer=offer_of(row, self.pool) if "true" in row else None,
                     previous=tuple(row["previous"]) if row.get("previous") else None,
                     executions=self.executions if split == "train" else 1,
@@ -334,7 +332,9 @@ class Reward:
             )
             seen[number] += 1
         return [
-            Sample(step or 0, row, place, rollout.completion, scored, _weight(row, scored.score), rollout.task.question)
+            Sample(
+                step or 0, row, place, rollout.completion, scored, weighted(row, scored.score), rollout.task.question
+            )
             for row, rollout, place, scored in zip(rows, rollouts, places, await self.score(rollouts), strict=True)
         ]
 
@@ -385,9 +385,7 @@ class Reward:
     def __enter__(self) -> Reward:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _task(self, task: str | Task) -> Task:
@@ -403,9 +401,12 @@ class Reward:
         Raises:
             NoScore: no valid completion of a training batch has a score.
         """
-        rows, texts, cut = zip(*items, strict=True)
+        trains = any(trains_on(row) for row, _, _ in items)
+        # In an evaluation, processes repeat rows so that each has as many; they are asked once.
+        asked = items if trains else list({number_of(item[0]): item for item in reversed(items)}.values())
+        rows, texts, cut = zip(*asked, strict=True)
         samples = await self.samples(rows, texts, step, cut)
-        scored, trains = [sample.scored for sample in samples], any(_trains(row) for row in rows)
+        scored = [sample.scored for sample in samples]
         if trains:
             require_scores(scored, step or 0)
         metrics = metrics_of(scored)
@@ -417,7 +418,10 @@ class Reward:
             self._spent.clear()
         for listener in self.listeners:
             metrics |= listener(samples) or {}
-        return [sample.reward for sample in samples], metrics
+        if trains:
+            return [sample.reward for sample in samples], metrics
+        found = {number_of(sample.row): sample.reward for sample in samples}
+        return [found[number_of(row)] for row, _, _ in items], metrics
 
     async def _finished(self, running: Collection[asyncio.Task[Scored]]) -> None:
         """Wait for the workflows of a batch, and cancel those that are late."""
@@ -490,17 +494,3 @@ class Reward:
 def _received(tasks: list[Task], plain: dict[str, Any], budget: tuple[Any, Any] | None) -> Reward:
     """The reward that `Reward.__reduce__` describes."""
     return Reward(tasks=tasks, budget=None if budget is None else BudgetTracker(*budget), **plain)
-
-
-def _weight(row: Mapping[str, Any], score: float | None) -> float | None:
-    return None if score is None else float(row.get("weight", 1.0)) * score
-
-
-def _trains(row: Mapping[str, Any]) -> bool:
-    return bool(row.get("split", "train") == "train")
-
-
-def _process() -> str:
-    """Tells the processes of a distributed training apart, which may have completions of the same row."""
-    rank = os.environ.get("RANK", "0")
-    return "" if rank == "0" else f"{rank}-"

@@ -261,7 +261,7 @@ class RolloutWorker:
             self._loop.run_until_complete(self._work())
         except BaseExceptionGroup as errors:
             self._error = errors.exceptions[0]
-        except Exception as error:  # raised again in the trainer's thread
+        except Exception as error:  # noqa: BLE001  (raised again in the thread of the trainer)
             self._error = error
         finally:
             self._loop.close()
