@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A parcel that is sent on a Friday arrives 275 days later. On which weekday does it arrive?
 
-.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults deepspeed explore simulate fuzz upgrade docs release-check clean
+.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade docs release-check clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -32,7 +32,7 @@ help:
 	@echo "make vllm      run the tests that need a vLLM server, on this machine's CPU (3.4 GB in .venv-vllm)"
 	@echo "make clients   try the server with clients of others, and write the table of what works (1.9 GB; needs npm)"
 	@echo "make faults    run the long tests of killed processes and full disks around the reward server"
-	@echo "make deepspeed test trainings of several processes with ZeRO-3 too, which other commands skip"
+	@echo "make gpu       one step of GRPO on a GPU, NCCL, and peak memory: gpu-report.json"
 	@echo "make engines   run the adapters of training engines with the real packages (2.7 GB in .venv-engines)"
 	@echo "make vf-eval   run vf-eval of verifiers on the gym with a scripted policy, without a key"
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
@@ -165,10 +165,9 @@ bench-browser: $(VENV)/.browser
 faults: $(SETUP)
 	WFDSL_FAULTS=1 $(BIN)/python -m pytest -q tests/rl/engines/test_faults.py
 
-# DeepSpeed divides weights by ZeRO-3. Its import takes a while and prints, so other commands do without it.
-deepspeed: $(VENV)/.dev $(VENV)/.torch
-	$(PIP) deepspeed==0.19.8
-	$(BIN)/python -m pytest -q tests/rl/training/test_several_processes.py
+# What only a GPU can show, in a few minutes and without a network: gpu-report.json.
+gpu: $(SETUP)
+	$(BIN)/python -m tests.gpu
 
 # Engines pin other versions than this project, so each has an environment of its own, with the core of this package.
 ENGINES_VENV ?= .venv-engines

@@ -1,4 +1,4 @@
-"""The reward server as an ASGI application: our own form of requests, and those of slime and OpenRLHF."""
+"""The reward server as an ASGI application: `/v1/score` scores completions, `/v1/tasks` lists what can be scored."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from wfdsl.server.event_stream import ClientLeft, while_connected
 from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage
 from wfdsl.server.listening import FINISHED
 from wfdsl_rl.engines.results import Result
-from wfdsl_rl.engines.samples import LONGEST_ID, Sample, SampleReader
+from wfdsl_rl.engines.samples import LONGEST_ID, Sample, read_samples
 from wfdsl_rl.engines.service import RewardService, shutting_down
-from wfdsl_rl.scoring import RewardValues
 
 _PAGE: Final = 1000
 """Tasks in one answer at most."""
@@ -34,19 +33,12 @@ def build_app(
     *,
     keys: ApiKeys | None,
     log: Callable[[str], None],
-    unscored: float | None = None,
 ) -> ASGIApp:
-    """The server; `log` gets a line for each request, without texts. Without keys, all of this machine are answered.
-
-    `unscored` is what engines that need a number get for a completion without a score; without it, an answer that
-    could not be graded counts as wrong, and a worker that failed is an error.
-    """
-    server = _Server(service, settings, keys, log, unscored)
+    """The server; `log` gets a line for each request, without texts. Without keys, all of this machine are answered."""
+    server = _Server(service, settings, keys, log)
     routes = [
         Route("/v1/tasks", server.list_tasks),
         Route("/v1/score", server.score, methods=["POST"]),
-        Route("/slime", server.score_for_slime, methods=["POST"]),
-        Route("/openrlhf", server.score_for_openrlhf, methods=["POST"]),
     ]
     return server.app(routes, server.lifespan)
 
@@ -58,12 +50,9 @@ class _Server(Endpoints):
         settings: ServeSettings,
         keys: ApiKeys | None,
         log: Callable[[str], None],
-        unscored: float | None,
     ) -> None:
         super().__init__(settings, keys, service.metrics, log)
         self._service = service
-        self._unscored = unscored
-        self._reader = SampleReader(service.reward)
         self._usage = KeyUsage(service.journal, within=service.budget)
 
     @asynccontextmanager
@@ -87,50 +76,11 @@ class _Server(Endpoints):
         return JSONResponse({"tasks": page, "total": len(tasks)})
 
     async def score(self, request: Request) -> Response:
-        """Score one sample or several, in our own form."""
+        """Score one sample or several."""
         async with self._asked(request) as (allowance, body):
-            samples, single = self._reader.read(body, _run(request))
+            samples, single = read_samples(self._service.reward, body, _run(request))
             results = await self._results(request, samples, allowance)
             return JSONResponse(results[0] if single else {"results": results})
-
-    async def score_for_slime(self, request: Request) -> Response:
-        """Score one sample; the answer is a number."""
-        async with self._asked(request) as (allowance, body):
-            samples = self._reader.read_slime(body, _run(request))
-            return JSONResponse(self._number((await self._results(request, samples, allowance))[0]))
-
-    async def score_for_openrlhf(self, request: Request) -> Response:
-        """Score a batch; the answer has rewards, scores and numbers to log."""
-        async with self._asked(request) as (allowance, body):
-            samples = self._reader.read_openrlhf(body, _run(request))
-            return JSONResponse(self._for_openrlhf(await self._results(request, samples, allowance)))
-
-    def _for_openrlhf(self, results: list[Result]) -> dict[str, Any]:
-        rewards = [self._number(result) for result in results]
-        logs = {
-            "steps": [float(result["steps"]) for result in results],
-            "valid": [float(result["outcome"] != "invalid") for result in results],
-            "right": [float(result["outcome"] == "right") for result in results],
-            "cost_usd": [result["cost_usd"] or 0.0 for result in results],
-        }
-        return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
-
-    def _number(self, result: Result) -> float:
-        """The reward as a number, for engines that need one.
-
-        Raises:
-            ApiError: a worker failed, so that the same request may have a reward later.
-        """
-        score: float | None = result["score"]
-        if score is not None:
-            return score
-        if self._unscored is not None:
-            return self._unscored
-        if result["outcome"] == "failed":
-            raise ApiError(503, "; ".join(result["problems"]), code="worker_failed", headers={"retry-after": "5"})
-        values = self._service.reward.scorer.values
-        assert isinstance(values, RewardValues)  # the options of the server have no function
-        return values.wrong  # the answer could not be graded
 
     @asynccontextmanager
     async def _asked(self, request: Request) -> AsyncIterator[tuple[Allowance, bytes]]:
