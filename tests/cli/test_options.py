@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import read_page
 from tests.docs.write_config import keys
 from wfdsl.cli import inputs
 from wfdsl.cli.options import add_arguments, add_config_options, add_options, experiment_of
@@ -84,7 +83,7 @@ def test_an_option_is_a_key_a_flag_an_argument_and_a_line_of_the_reference(
 
 def section(table: str) -> list[str]:
     """The lines about a table in the reference."""
-    return read_page("docs/reference/config.md").partition(f"### [{table}]\n")[2].partition("\n### ")[0].splitlines()
+    return keys().partition(f"### [{table}]\n")[2].partition("\n### ")[0].splitlines()
 
 
 def test_only_these_options_have_no_flag() -> None:

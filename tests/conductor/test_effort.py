@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import read_page
+from tests.docs.write_config import keys
 from wfdsl import Conductor, Pool, UsageError
 from wfdsl.cli.main import main
 from wfdsl.conductor.checkpoint import save_prompt
@@ -68,7 +68,7 @@ def test_the_table_can_be_written_in_a_file(tmp_path: Path) -> None:
     assert config.limits == EffortLimits(max_steps=4, usd=0.5)
     assert config.efforts.minimal == EffortTable().minimal
     assert read_experiment(None, ["conductor.efforts.high.max_rounds=4"]).conductor.efforts.high.max_rounds == 4
-    assert "| `efforts` | table |" in read_page("docs/reference/config.md")
+    assert "| `efforts` | table |" in keys()
 
 
 def test_a_wrong_limit_is_named_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
