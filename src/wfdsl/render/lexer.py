@@ -25,7 +25,7 @@ _KINDS = {
 _INSIDE_STRINGS = {"TEXT", "TWO_BRACES", "X_BRACE"}
 
 
-class WorkflowLexer(Lexer):
+class WorkflowLexer(Lexer):  # type: ignore[misc]  # Pygments has no types
     """Lexer of `.wf` files. A keyword's word is coloured also where it is a name."""
 
     name = "wfdsl"
