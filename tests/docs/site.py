@@ -13,6 +13,7 @@ import shutil
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from .generated import page_text
@@ -59,9 +60,9 @@ def site_page(page: str) -> tuple[str, set[str]]:
     return whole, files
 
 
-def navigation() -> list[dict[str, object]]:
+def navigation() -> list[dict[str, Any]]:
     """The pages under their headings, as docs/README.md lists them."""
-    found: list[dict[str, object]] = [{"wfdsl": "index.md"}]
+    found: list[dict[str, Any]] = [{"wfdsl": "index.md"}]
     for part in re.split(r"^\*\*", read_page(LIST), flags=re.MULTILINE)[1:]:
         title, _, rest = part.partition("**")
         found.append({title: re.findall(r"\]\(([^)#\s]+\.md)\)", rest)})
