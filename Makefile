@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A parcel that is sent on a Friday arrives 275 days later. On which weekday does it arrive?
 
-.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade docs release-check clean
+.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade site release-check clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -25,7 +25,7 @@ help:
 	@echo "make quick     lint and run the fast tests of the main parts, in under a minute"
 	@echo "make format    fix what ruff can fix, and format the code"
 	@echo "make coverage  run all tests and print the lines that none of them runs"
-	@echo "make docs      regenerate the reference pages"
+	@echo "make site      write the documentation as a site, with the generated reference, to build/site"
 	@echo "make release-check  build the wheel and run the README from it on Python 3.11, 3.12 and 3.13 (RELEASE_PYTHONS)"
 	@echo "make bench     print the benchmark tables"
 	@echo "make browser   test the pages of wfdsl view in Chromium (needs Chromium and npm); bench-browser measures them"
@@ -209,8 +209,18 @@ upgrade:
 	.venv-newest/bin/python -m pip freeze --quiet --exclude-editable --exclude torch >> constraints.txt
 	rm -rf .venv-newest
 
-docs: $(SETUP)
-	$(BIN)/python -m tests.docs.generate
+# The site generator has an environment of its own. hypothesis: the reference of wfdsl.testing loads it.
+SITE_VENV ?= .venv-site
+
+$(SITE_VENV)/.installed: pyproject.toml Makefile
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt zensical==0.0.73 hypothesis -e .
+	@touch $@
+
+site: $(SITE_VENV)/.installed
+	$(SITE_VENV)/bin/python -m tests.docs.site
+	cd build && $(abspath $(SITE_VENV))/bin/zensical build --strict
+	$(SITE_VENV)/bin/python -m tests.docs.site --check
 
 # The wheel, outside the clone, in a new environment of each of these: the README's commands.
 RELEASE_PYTHONS ?= python3.11 python3.12 python3.13
@@ -218,4 +228,4 @@ release-check: $(VENV)/.dev
 	$(BIN)/python -m tests.release_check $(RELEASE_PYTHONS)
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) tests/clients/node_modules dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(VLLM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) $(SITE_VENV) tests/clients/node_modules dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz

@@ -87,7 +87,7 @@ HOMES = {
         "workers.pool_file",
     ],
     "pydantic_core": ["server."],
-    "pygments": ["render.markup"],
+    "pygments": ["render.lexer", "render.markup"],
     "ray": ["evaluation.ray_engine"],
     "rich": ["render.", "cli.", "evaluation."],
     "starlette": ["cli.view", "server.", "viewer."],
