@@ -12,6 +12,7 @@ NAMES = (
     "grammar",
     "grading",
     "sandbox",
+    "room",
     "training",
     "server",
     "reward_server",

@@ -108,11 +108,10 @@ class _Session:
             parallel=args.parallel,
             journal=self._experiment.run.journal,
         )
-        if settled.keys() >= set(evaluation.trials()):
-            return ""
         with Results(self._results) as results, cluster(args.address), self._progress(settled, results) as keep:
-            work = evaluate_on_ray(evaluation, plan, keep=keep, done=settled.keys(), say=_say, nodes=args.nodes)
-            return asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
+            work = evaluate_on_ray(evaluation, plan, keep=keep, done=settled.keys(), nodes=args.nodes)
+            asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
+        return ""
 
     @contextmanager
     def _progress(self, settled: Mapping[TrialKey, Trial], results: Results) -> Iterator[Callable[[Trial], None]]:
@@ -177,10 +176,6 @@ def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
 def _on_node(args: argparse.Namespace) -> Evaluation:
     """The evaluation as a node of a cluster makes it from the same options; its tasks are sent to it."""
     return evaluation_of(args, experiment_of(args), tasks=())
-
-
-def _say(line: str) -> None:
-    print(f"wfdsl eval: {line}", file=sys.stderr, flush=True)
 
 
 def _budget_tracker(
