@@ -36,7 +36,7 @@ SEMVER = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-
 # Says, as JSON, where an installation lies and what it reads.
 PROBE = """
 import json, sys, wfdsl
-from importlib.metadata import distribution
+from importlib.metadata import distribution, entry_points
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.api import analyze_file_text
 from wfdsl.installation import install_command
@@ -48,7 +48,7 @@ print(json.dumps({
     "version": wfdsl.__version__,
     "metadata": distribution("wfdsl-conductor").version,
     "license": distribution("wfdsl-conductor").metadata["License-Expression"],
-    "scripts": {found.name: found.value for found in distribution("wfdsl-conductor").entry_points},
+    "scripts": {found.name: found.value for found in entry_points(group="console_scripts")},
     "completion": wfdsl.parse(lists).to_lists(),
     "file": analyze_file_text('step solve by 0: "Solve it."').ok,
     "pools": sorted(shipped_names()),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from tests.docs.pages import read_page
+from tests.docs.generated import page_text
 from tests.docs.write_config import section
 from wfdsl.cli import inputs
 from wfdsl.cli.main import COMMANDS, _parser
@@ -179,7 +179,7 @@ def test_a_key_of_the_file_can_be_set_in_the_file_by_set_and_by_flag(tmp_path: P
 
     assert getattr(read_experiment(tmp_path / "exp.toml"), table) == made
     assert getattr(read_experiment(None, [f"{table}.{each.name}={text}"]), table) == made
-    assert f"| `{each.name}` |" in read_page("docs/reference/config.md")
+    assert f"| `{each.name}` |" in page_text("docs/reference/config.md")
     if each.flag is not None:
         assert getattr(experiment_of(parser.parse_args(as_arguments(each))), table) == made
 
