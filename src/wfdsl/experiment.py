@@ -146,6 +146,9 @@ class KeyLimits:
     models: tuple[str, ...] = option(
         (), help="a model that its requests may name; may be repeated; without it, all of them", flag="--model"
     )
+    evaluation: bool = option(
+        default=False, help="for measuring: titles and the like are answered by the Conductor too", flag="--evaluation"
+    )
     metrics: bool = option(default=False, help="it may read the metrics", flag="--metrics")
 
     def __post_init__(self) -> None:

@@ -29,9 +29,9 @@ def new_key(folder: Path, name: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
 
 
-def test_only_those_with_a_key_are_answered(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+def test_only_those_with_a_key_are_answered(own: Serve, provider: Provider, tmp_path: Path) -> None:
     key, other = new_key(tmp_path, "ann"), new_key(tmp_path, "bob")
-    server = serve("--keys", "keys.toml")
+    server = own("--keys", "keys.toml")
     url = f"{server.url}/models"
 
     assert key not in (tmp_path / "keys.toml").read_text()
@@ -48,9 +48,9 @@ def test_only_those_with_a_key_are_answered(serve: Serve, provider: Provider, tm
     assert len(provider.bodies) == 4
 
 
-def test_the_log_has_no_texts_and_no_keys(serve: Serve, tmp_path: Path) -> None:
+def test_the_log_has_no_texts_and_no_keys(own: Serve, tmp_path: Path) -> None:
     key = new_key(tmp_path, "ann")
-    server = serve("--keys", "keys.toml")
+    server = own("--keys", "keys.toml")
     client = openai.OpenAI(base_url=server.url, api_key=key)
     reply = client.chat.completions.create(model="two", messages=ASK)
     server.stop()
@@ -85,8 +85,8 @@ def test_a_worker_without_a_key_is_told_before_the_server_starts(
     assert 'worker "gpt-5" needs a key' in done.err
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_read(serve: Serve) -> None:
-    server = serve("--set", "serve.max_body_bytes=1000")
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(own: Serve) -> None:
+    server = own("--set", "serve.max_body_bytes=1000")
     with socket.create_connection(server.address, timeout=60) as connection:
         head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
         connection.sendall(head + b"Content-Length: 50000000\r\n\r\n{")
@@ -130,8 +130,8 @@ async def test_a_body_up_to_twice_too_large_is_read_since_clients_send_it_before
     "request_bytes",
     [b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000, b"\x00\xff\r\n\r\n"],
 )
-def test_what_is_not_http_harms_nothing(serve: Serve, request_bytes: bytes) -> None:
-    server = serve()
+def test_what_is_not_http_harms_nothing(own: Serve, request_bytes: bytes) -> None:
+    server = own()
     with socket.create_connection(server.address, timeout=60) as connection:
         connection.sendall(request_bytes)
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 400")

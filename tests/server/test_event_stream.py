@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from wfdsl.server import event_stream
-from wfdsl.server.event_stream import EventStream
+from wfdsl.server import endpoints
+from wfdsl.server.endpoints import EventStream
 
 
 async def test_a_long_silence_is_filled_with_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "KEEP_ALIVE_S", 0.0)
+    monkeypatch.setattr(endpoints, "KEEP_ALIVE_S", 0.0)
     silences, over = 0, asyncio.Event()
 
     def keep_alive() -> bytes:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import stat
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ import pytest
 from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
 from wfdsl.experiment import KeyLimits, ServeSettings
 from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.journal import Journal
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.app import build_app
 from wfdsl.server.keys import ApiKeys, Caller, KeyUsage, make_key, revoke_key
-from wfdsl.server.models import ModelCards
 
 from .conftest import Serve, ServerProcess
 from .provider import Provider
@@ -37,6 +38,12 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal(tmp_path / "journal.db") as found:
+        yield found
 
 
 def caller(**limits: Any) -> Caller:
@@ -113,7 +120,7 @@ async def test_no_key_is_accepted_while_their_file_cannot_be_read(tmp_path: Path
     key = make_key(str(path), "ann", {})
     text = path.read_text()
     keys = ApiKeys(str(path), said.append)
-    app = build_app(ModelCards({}), ServeSettings(), keys=keys, journal=None, log=lambda _: None)
+    app = build_app({}, ServeSettings(), keys=keys, journal=None, log=lambda _: None)
     found = []
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x/") as client:
         for content in (text, broken, text):
@@ -141,31 +148,39 @@ async def test_a_key_sends_so_many_requests_in_any_minute() -> None:
     clock = Clock()
     usage, ann = KeyUsage(None, clock=clock), caller(requests_per_minute=2)
     for _ in range(2):
-        await usage.allowance(ann)
+        await usage.allowed(ann)
         clock.now += 20
 
     with pytest.raises(ApiError, match="try again in 20s") as caught:
-        await usage.allowance(ann)
+        await usage.allowed(ann)
     clock.now += 20
-    await usage.allowance(ann)
+    await usage.allowed(ann)
 
     assert (caught.value.status, caught.value.headers["retry-after"]) == (429, "20")
 
 
 @pytest.mark.parametrize(("per", "days"), [("day", 1), ("month", 21)])
-async def test_a_budget_begins_again_with_its_period(per: str, days: int) -> None:
+async def test_a_budget_begins_again_with_its_period(journal: Journal, per: str, days: int) -> None:
     clock = Clock()
-    usage, ann = KeyUsage(None, clock=clock), caller(usd=1.0, per=per)
-    account = (await usage.allowance(ann)).account
+    usage, ann = KeyUsage(journal, clock=clock), caller(usd=1.0, per=per)
+    account = (await usage.allowed(ann)).account
     assert account is not None
     await account.reserve(BudgetUsage(1, 1, 1.0))
     account.settle(BudgetUsage(1, 1, 1.0), BudgetUsage(1, 1, 1.0))
 
     clock.now += days * DAY_S - 1
-    with pytest.raises(ApiError, match=f"has spent its \\$1 of this {per}"):
-        await usage.allowance(ann)
+    with pytest.raises(ApiError) as caught:
+        await usage.allowed(ann)
     clock.now += 1
-    assert (await usage.allowance(ann)).account is not account
+    assert (await usage.allowed(ann)).account is not account
+    assert (caught.value.status, caught.value.code) == (429, "insufficient_quota")
+
+
+async def test_a_key_with_a_budget_needs_the_journal_that_keeps_what_is_spent() -> None:
+    with pytest.raises(ApiError) as caught:
+        await KeyUsage(None).allowed(caller(usd=1.0))
+
+    assert (caught.value.status, caught.value.code) == (503, "journal_needed")
 
 
 async def test_runs_within_an_account_never_exceed_it_together() -> None:
@@ -187,17 +202,17 @@ async def test_runs_within_an_account_never_exceed_it_together() -> None:
         await runs[0].reserve(BudgetUsage(1, 1, 1.0))
 
 
-async def test_a_call_of_one_key_has_the_room_that_a_call_of_another_leaves() -> None:
-    usage = KeyUsage(None, within=BudgetTracker(Budget(usd=3.0)))
+async def test_a_call_of_one_key_has_the_room_that_a_call_of_another_leaves(journal: Journal) -> None:
+    usage = KeyUsage(journal, within=BudgetTracker(Budget(usd=3.0)))
     accounts = [
-        (await usage.allowance(Caller(name, KeyLimits(hash="0" * 64, usd=3.0)))).account for name in ("ann", "bob")
+        (await usage.allowed(Caller(name, KeyLimits(hash="0" * 64, usd=3.0)))).account for name in ("ann", "bob")
     ]
     runs = [BudgetTracker(Budget(usd=2.0), within=account) for account in accounts]
     bound, cost = BudgetUsage(1, 1, 2.0), BudgetUsage(1, 1, 0.5)
     await runs[0].reserve(bound)
     second = asyncio.create_task(runs[1].reserve(bound))
-    await asyncio.sleep(0)
-    assert not second.done()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(second), 0.05)
 
     runs[0].settle(bound, cost)
 
@@ -206,7 +221,7 @@ async def test_a_call_of_one_key_has_the_room_that_a_call_of_another_leaves() ->
 
 @pytest.mark.slow
 def test_a_budget_is_spent_by_all_requests_of_a_key_and_outlives_the_server(
-    serve: Serve, provider: Provider, tmp_path: Path
+    own: Serve, provider: Provider, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "keys.toml")
     pool = tmp_path / "pool.toml"
@@ -218,13 +233,13 @@ def test_a_budget_is_spent_by_all_requests_of_a_key_and_outlives_the_server(
         reply = httpx.post(f"{server.url}/chat/completions", json=body, headers=headers, timeout=60)
         return reply.status_code, reply.json().get("error", {}).get("code")
 
-    server = serve("--keys", path)
+    server = own("--keys", path)
     replies = [ask(server, ann)]
     while replies[-1][0] == 200 and len(replies) < 9:
         replies.append(ask(server, ann))
     calls = len(provider.bodies)
     server.stop()
-    server = serve("--keys", path)
+    server = own("--keys", path)
 
     assert 1 < len(replies) < 9
     assert replies[-1] == ask(server, ann) == (429, "insufficient_quota")
@@ -235,13 +250,13 @@ def test_a_budget_is_spent_by_all_requests_of_a_key_and_outlives_the_server(
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 def test_servers_on_one_journal_never_exceed_a_key_s_budget_together(
-    serve: Serve, provider: Provider, tmp_path: Path, killed: bool
+    own: Serve, provider: Provider, tmp_path: Path, killed: bool
 ) -> None:
     path, limit_usd, call_usd = str(tmp_path / "keys.toml"), 500e-6, 18e-6
     pool = tmp_path / "pool.toml"
     pool.write_text(pool.read_text().replace("retries = 0", "retries = 0\nmax_tokens = 10"))
     key = make_key(path, "ann", {"usd": limit_usd})
-    servers = [serve("--keys", path) for _ in range(3 if killed else 2)]
+    servers = [own("--keys", path) for _ in range(3 if killed else 2)]
 
     def ask(number: int) -> int:
         body = {"model": "two", "messages": [{"role": "user", "content": f"Why {number}?"}]}

@@ -80,23 +80,21 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.server.app import build_app
     from wfdsl.server.keys import keys_for
-    from wfdsl.server.listening import address_of, allow_connections, listen, serve
-    from wfdsl.server.models import ModelCards, served_models
+    from wfdsl.server.listening import address_of, allow_open_files, listen, serve
+    from wfdsl.server.models import served_models
 
     settings = experiment.serve
     keys = keys_for(settings.host, settings.keys, print_now)
     if args.view:
         require_pages("--view")
     models = served_models(experiment, args.workflow)
-    cards = ModelCards(models)
     viewer = _viewer(experiment) if args.view else None
     journal = Journal(default_path()) if experiment.run.journal else None
-    if problem := allow_connections(settings.max_requests, settings.max_requests):
-        print_now(problem)
+    allow_open_files()
     try:
         with listen(settings.host, settings.port) as listening:
             app = build_app(
-                cards,
+                models,
                 settings,
                 keys=keys,
                 journal=journal,

@@ -164,14 +164,13 @@ def _serve_journal(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace, journal: Journal) -> int:
     from wfdsl.server.keys import keys_for
-    from wfdsl.server.listening import address_of, allow_connections, listen, serve
+    from wfdsl.server.listening import address_of, allow_open_files, listen, serve
     from wfdsl_rl.engines.server import build_app
 
     names = [each.name for each in fields(ServeSettings) if each.name in args]
     settings = ServeSettings(**{name: getattr(args, name) for name in names})
     keys = keys_for(settings.host, settings.keys, print_now)
-    if problem := allow_connections(settings.max_requests, args.parallel):
-        print_now(problem)
+    allow_open_files()
     with listen(settings.host, settings.port) as listening:
         service = _service(args, journal)
         app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet), unscored=args.unscored)
