@@ -22,6 +22,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunConfig, RunRequest
 from wfdsl.interpreter.tools import MAX_TOOL_ROUNDS, ToolSteps
+from wfdsl.own_code import file_of
 from wfdsl.toml_file import TABLES, read_toml_file, relative_to, require_keys, require_table, require_tables
 
 if TYPE_CHECKING:  # start-up time: the flags of a command are made of these tables, without a pool
@@ -445,4 +446,4 @@ def found_anywhere(name: str) -> str:
     """The name of a pool or a model as it is found from every folder: the path of a file is absolute."""
     from wfdsl.workers.pool_file import names_a_file  # noqa: PLC0415  (start-up time)
 
-    return str(Path(name).absolute()) if names_a_file(name) else name
+    return str(Path(name).absolute()) if names_a_file(name) or file_of(name) is not None else name

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
+from wfdsl.own_code import file_of
 
 TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "train")
 """The tables that a configuration file may have; a pool is read from the first one only."""
@@ -95,7 +96,7 @@ def relative_to(source: str, path_or_name: str) -> str:
     if not any(mark in path_or_name for mark in "./\\") or "\0" in path_or_name:
         return path_or_name
     near = Path(source).parent / path_or_name
-    return str(near) if near.exists() else path_or_name
+    return str(near) if (file_of(str(near)) or near).exists() else path_or_name
 
 
 def _cure(key: str, known: list[str]) -> str:

@@ -138,12 +138,14 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
 def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
     from wfdsl.cli.run import print_estimate
     from wfdsl.cli.solving import FixedWorkflow, estimate_of
+    from wfdsl.conductor.conductor import Conductor
 
     solver, pool = solving.solver, solving.pool
     if isinstance(solver, FixedWorkflow):
         names = names_of(solver.checked)
         print_estimate(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
         return
+    assert isinstance(solver, Conductor)  # a policy of one's own has no dry run
     found, stamp = estimate_of(solving, solver, question), solver.settings.prompt.fingerprint
     if as_json:
         bound = {"calls": found.calls, "usd": found.usd, "price_not_known": found.price_not_known}

@@ -36,8 +36,8 @@ from wfdsl.cli.question_files import GIVEN_UP, Asked, append_line, columns_of, o
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL
 from wfdsl.conductor.estimate import SolveEstimate, estimate_solve
-from wfdsl.conductor.named import conductor_name, named_conductor
-from wfdsl.conductor.policy import Solution, WorkflowPolicy
+from wfdsl.conductor.named import conductor_name, named_conductor, own_policy
+from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
 from wfdsl.experiment import Experiment, found_anywhere
@@ -48,6 +48,7 @@ from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, workflow_to_list
 from wfdsl.interpreter.running import RunOptions, checked_question
 from wfdsl.language.workflow import Workflow
+from wfdsl.own_code import file_of
 from wfdsl.render.status import dollars
 from wfdsl.render.text import counted
 from wfdsl.workers.pool import Pool
@@ -70,7 +71,14 @@ class FixedWorkflow(NamedTuple):
         return self.checked.workflow
 
 
-Solver: TypeAlias = Conductor | FixedWorkflow
+class OwnPolicy(NamedTuple):
+    """A policy of one's own instead of a Conductor."""
+
+    name: str
+    policy: Policy
+
+
+Solver: TypeAlias = Conductor | FixedWorkflow | OwnPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,8 @@ class Solving:
         """
         if isinstance(self.solver, Conductor):
             return await self.solver.solve(question, self.pool, **options)
+        if isinstance(self.solver, OwnPolicy):
+            return await self.solver.policy.solve(question, self.pool, **options)
         named: RunOptions = {**options, "names": names_of(self.solver.checked)}
         return await WorkflowPolicy(self.solver.workflow).solve(question, self.pool, **named)
 
@@ -111,7 +121,8 @@ def solving_of(args: argparse.Namespace) -> Solving:
     pool, pool_name = experiment.with_pool()
     name = conductor_name(experiment.conductor, pool)
     solver = _solver(name, experiment, pool, args)
-    found = {"solve": found_anywhere(name)} if isinstance(solver, Conductor) else {"file": str(Path(name).absolute())}
+    fixed = isinstance(solver, FixedWorkflow)
+    found = {"file": str(Path(name).absolute())} if fixed else {"solve": found_anywhere(name)}
     origin = found | ({} if pool_name is None else {"pool": pool_name})
     return Solving(solver, pool, origin, experiment)
 
@@ -134,12 +145,18 @@ def estimate_of(solving: Solving, conductor: Conductor, question: Question) -> S
 
 
 def _solver(name: str, experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
-    if not name.endswith(".wf"):
+    own = file_of(name) is not None
+    if not own and not name.endswith(".wf"):
         require_no_parameters(args, "a Conductor has no parameters")
         return named_conductor(experiment.conductor, pool)
     idle = [option for key, option in given(args, "conductor").items() if key != "model"]
     if idle:
         raise UsageError(f"{name} is run as it is, without a Conductor: leave out {idle[0]}")
+    if own:
+        require_no_parameters(args, "a policy of your own has no parameters")
+        if args.dry_run:
+            raise UsageError(f"{name} cannot say what it would ask before it runs: leave out --dry-run")
+        return OwnPolicy(name, own_policy(name))
     return FixedWorkflow(require_workflow(analyze_path(name, pool=pool, params=parameters_of(args))))
 
 
@@ -216,7 +233,7 @@ class _Batch:
             UsageError: the pool or the Conductor cannot be used, or the answers cannot be written.
         """
         waiting, solver = iter(asked), self._solving.solver
-        model = nullcontext() if isinstance(solver, FixedWorkflow) else solver.open()
+        model = solver.open() if isinstance(solver, Conductor) else nullcontext()
         refused: list[Exception] = []
         with Journal() if self._run.journal else nullcontext() as journal:
             options = _shared(new_run_options(self._solving.experiment, origin=self._solving.origin), journal)
@@ -290,6 +307,8 @@ def _identity(solver: Solver) -> list[Any]:
     """What the run id of a question is made of, apart from the question."""
     if isinstance(solver, FixedWorkflow):
         return [workflow_to_list(solver.workflow)]
+    if isinstance(solver, OwnPolicy):
+        return [found_anywhere(solver.name)]
     return [solver.entry.model, solver.settings.prompt.hash]
 
 

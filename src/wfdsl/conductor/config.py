@@ -27,7 +27,7 @@ class ConductorConfig:
     model: str | None = option(
         None,
         help="a worker of the pool by its name, openai:MODEL, anthropic:MODEL, a checkpoint's folder, a pool file with "
-        "one worker, a .wf file that is run as it is, or local",
+        "one worker, a .wf file that is run as it is, a policy of your own as FILE.py:NAME, or local",
         flag="--conductor",
         metavar="MODEL",
         minimum=1,

@@ -23,11 +23,9 @@ from wfdsl.evaluation.manifest import read_manifest
 from wfdsl.evaluation.plots import draw_plots
 from wfdsl.evaluation.statistics import CONFIDENCE, Accuracy, Difference, Interval, Mean, scores_of
 from wfdsl.evaluation.summary import Comparison, PolicySummary, Summary, summarise
-from wfdsl.evaluation.trials import Trial, read_trials
+from wfdsl.evaluation.trials import RESULTS, Trial, read_trials
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
 from wfdsl.render.status import dollars, duration
-
-RESULTS = "results.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

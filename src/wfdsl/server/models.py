@@ -26,6 +26,7 @@ from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run, RunSuspended
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.own_code import file_of
 from wfdsl.protocols import Message
 from wfdsl.render.text import counted
 from wfdsl.server.api_errors import not_supported
@@ -274,6 +275,8 @@ def _model(name: str, experiment: Experiment, description: str | None, others: C
     if isinstance(policy, Conductor):
         policy = policy.sharing(each.policy for each in others if isinstance(each.policy, Conductor))
         origin, what = {"solve": found_anywhere(solver)}, f"A Conductor ({solver})"
+    elif file_of(solver) is not None:
+        origin, what = {"solve": found_anywhere(solver)}, f"The policy {solver}"
     else:
         origin, what = {"file": str(Path(solver).absolute())}, f"The workflow {Path(solver).name}"
     origin |= {} if pool_name is None else {"pool": pool_name}

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from wfdsl.own_code import load_function
 from wfdsl_rl.reward import Reward
 from wfdsl_rl.reward_maker import make_reward
-from wfdsl_rl.scoring import Sample, load_function
+from wfdsl_rl.scoring import Sample
 from wfdsl_rl.training.samples import iteration_of, latency_of
 from wfdsl_rl.training.setup import Setup
 
