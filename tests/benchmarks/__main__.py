@@ -14,6 +14,7 @@ NAMES = (
     "sandbox",
     "training",
     "server",
+    "shared_budget",
     "reward_server",
     "ray",
     "verl",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import stat
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from wfdsl.server.keys import ApiKeys, Caller, KeyUsage, make_key, revoke_key
 
 from .conftest import Serve, ServerProcess
 from .provider import Provider
-from .test_streams import begun
+from .shared_budget import spend
 
 ASK: Any = [{"role": "user", "content": "Why?"}]
 DAY_S = 86_400.0
@@ -248,30 +246,12 @@ def test_a_budget_is_spent_by_all_requests_of_a_key_and_outlives_the_server(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", [False, True])
-def test_servers_on_one_journal_never_exceed_a_key_s_budget_together(
-    own: Serve, provider: Provider, tmp_path: Path, killed: bool
+@pytest.mark.parametrize(("processes", "kill"), [(2, False), (4, True)])
+def test_servers_on_one_home_never_exceed_a_key_s_budget_together(
+    provider: Provider, tmp_path: Path, processes: int, kill: bool
 ) -> None:
-    path, limit_usd, call_usd = str(tmp_path / "keys.toml"), 500e-6, 18e-6
-    pool = tmp_path / "pool.toml"
-    pool.write_text(pool.read_text().replace("retries = 0", "retries = 0\nmax_tokens = 10"))
-    key = make_key(path, "ann", {"usd": limit_usd})
-    servers = [own("--keys", path) for _ in range(3 if killed else 2)]
+    found = spend(tmp_path, provider, processes=processes, requests=48, kill=kill)
 
-    def ask(number: int) -> int:
-        body = {"model": "two", "messages": [{"role": "user", "content": f"Why {number}?"}]}
-        url, headers = servers[number % 2].url, {"Authorization": bearer(key)}
-        return httpx.post(f"{url}/chat/completions", json=body, headers=headers, timeout=60).status_code
-
-    if killed:
-        provider.held = {"bob"}
-        with begun(servers[2], f"Authorization: {bearer(key)}\r\n"):
-            assert provider.stuck.wait(60)
-            servers[2].stop(signal.SIGKILL)
-        provider.released.set()
-    with ThreadPoolExecutor(8) as threads:
-        statuses = list(threads.map(ask, range(40)))
-
-    paid = len(provider.bodies) * call_usd
-    assert set(statuses) == {200, 429}
-    assert 0.5 * limit_usd < paid <= limit_usd
+    assert set(found.statuses) - {0} == {200, 429}
+    assert (found.statuses[0] > 0) is kill
+    assert 0.5 * found.limit_usd < found.paid_usd <= found.limit_usd
