@@ -87,10 +87,17 @@ class App:
     async def post(
         self, path: str = "chat/completions", headers: dict[str, str] | None = None, **fields: Any
     ) -> httpx.Response:
-        transport = httpx.ASGITransport(self._app)
         body = {"model": "two", "messages": [{"role": "user", "content": "Why?"}], **fields}
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost/v1/", timeout=60) as client:
+        async with self._client() as client:
             return await client.post(path, headers=headers, json=body)
+
+    async def get(self, path: str) -> httpx.Response:
+        async with self._client() as client:
+            return await client.get(f"http://localhost{path}")
+
+    def _client(self) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(self._app)
+        return httpx.AsyncClient(transport=transport, base_url="http://localhost/v1/", timeout=60)
 
 
 @pytest.fixture

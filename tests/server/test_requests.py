@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conductor.scripted_server import lists
+from wfdsl.server import answering
 
 from .conftest import POOL
 from .provider import CONDUCTOR, Provider
@@ -105,3 +106,30 @@ async def test_a_key_belongs_to_one_request_also_while_its_run_begins(app: Any, 
     assert [reply.status_code for reply in replies] == [200, 422, 200]
     assert replies[1].json()["error"]["code"] == "idempotency_key_reused"
     assert replies[0].json()["id"] == replies[2].json()["id"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_journal_that_has_ended_is_said_by_requests_and_by_ready(app: Any, stream: bool) -> None:
+    found = app()
+    found.journal.close()
+
+    reply = await found.post(stream=stream)
+    ready = await found.get("/ready")
+
+    assert "journal_failed" in reply.text
+    assert stream or (reply.status_code, reply.headers["retry-after"]) == (503, "5")
+    assert (ready.status_code, ready.json()) == (503, {"status": "journal_ended"})
+
+
+async def test_only_the_last_requests_are_remembered(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "_REMEMBERED", 2)
+    found = app()
+
+    async def asked(seed: int, **headers: str) -> str:
+        return str((await found.post(seed=seed, headers=headers)).json()["id"])
+
+    first = [await asked(seed) for seed in range(3)]
+    again = [await asked(seed, **{"x-stainless-retry-count": "1"}) for seed in (2, 0)]
+
+    assert again[0] == first[2]
+    assert again[1] not in first

@@ -16,7 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from wfdsl.errors import RunInUse, UsageError
+from wfdsl.errors import JournalFailure, RunInUse, UsageError
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.journal import Journal
@@ -25,7 +25,7 @@ from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.interpreter.running import new_run_id
 from wfdsl.interpreter.tools import pending_calls
 from wfdsl.server.answers import Answer, answer_of
-from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, of_run, wrong_value
+from wfdsl.server.api_errors import NO_RETRY, ApiError, journal_failed, not_supported, of_run, wrong_value
 from wfdsl.server.chat_request import ChatRequest
 from wfdsl.server.keys import Caller
 from wfdsl.server.live_runs import LINGER_S, LiveRuns, Progress, Said
@@ -188,6 +188,8 @@ async def _result(task: asyncio.Task[Run]) -> Run:
         raise of_run(error) from error
     except RunInUse as error:
         raise ApiError(409, str(error), code="run_in_progress", headers={"retry-after": "5"}) from error
+    except JournalFailure as error:
+        raise journal_failed(error) from error
     except UsageError as error:
         raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
 

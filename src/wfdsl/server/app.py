@@ -13,13 +13,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from wfdsl.conductor.prompt import question_text
+from wfdsl.errors import JournalFailure
 from wfdsl.experiment import ServeSettings
 from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.server.answering import Answering
 from wfdsl.server.answers import ChatReply
-from wfdsl.server.api_errors import ApiError
+from wfdsl.server.api_errors import ApiError, journal_failed
 from wfdsl.server.chat_request import chat_request
 from wfdsl.server.endpoints import (
     CLIENT_LEFT,
@@ -73,11 +74,10 @@ class _Server(Endpoints):
         journal: Journal | None,
         log: Callable[[str], None],
     ) -> None:
-        super().__init__(settings, keys, Metrics(), log)
+        super().__init__(settings, keys, journal, Metrics(), log)
         self._models = models
         self._answering = Answering(models, journal, self._observe)
         self._usage = KeyUsage(journal)
-        self._journal = journal
 
     def _observe(self, model: str, event: Event) -> None:
         """Count what happens in a run, and note its end in the log."""
@@ -129,7 +129,7 @@ class _Server(Endpoints):
         """A response of the Responses API."""
 
         async def begun(body: bytes, caller: Caller) -> ResponseReply:
-            kept = KeptResponses(self._journal, caller.name)
+            kept = KeptResponses(self.journal, caller.name)
             wanted = read_responses_request(body, kept)
             turn = await self._answering.turn(wanted.chat, body, request.headers, caller)
             return ResponseReply(turn, wanted, kept)
@@ -177,6 +177,8 @@ class _Server(Endpoints):
                     yield piece
         except ApiError as error:
             yield reply.fail(error)
+        except JournalFailure as error:
+            yield reply.fail(journal_failed(error))
 
     async def _whole(self, reply: ChatReply | ResponseReply) -> None:
         """Put an answer together that is not streamed.

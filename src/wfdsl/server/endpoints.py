@@ -24,8 +24,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
+from wfdsl.errors import JournalFailure
 from wfdsl.experiment import ServeSettings
-from wfdsl.server.api_errors import NO_RETRY, ApiError
+from wfdsl.interpreter.journal import Journal
+from wfdsl.server.api_errors import NO_RETRY, ApiError, journal_failed
 from wfdsl.server.keys import ApiKeys, Caller, is_loopback
 from wfdsl.server.metrics import CONTENT_TYPE, Metrics
 
@@ -40,11 +42,17 @@ class Endpoints:
     """The base of a server's endpoints; it answers `/health`, `/ready` and `/metrics` itself."""
 
     def __init__(
-        self, settings: ServeSettings, keys: ApiKeys | None, metrics: Metrics, log: Callable[[str], None]
+        self,
+        settings: ServeSettings,
+        keys: ApiKeys | None,
+        journal: Journal | None,
+        metrics: Metrics,
+        log: Callable[[str], None],
     ) -> None:
         """Without keys, all who reach the server are answered; `log` gets a line for each request, without texts."""
         self.settings = settings
         self.keys = keys
+        self.journal = journal
         self.metrics = metrics
         self.log = log
         self.is_ready = False
@@ -70,6 +78,8 @@ class Endpoints:
         status = "ready" if self.is_ready else "starting"
         if self.keys is not None and not self.keys.are_known:
             status = "keys_unreadable"
+        if self.journal is not None and self.journal.has_ended:
+            status = "journal_ended"
         return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 
     async def show_metrics(self, request: Request) -> Response:
@@ -158,6 +168,10 @@ _KNOWN: Final = {
 }
 
 
+async def _journal_failed(request: Request, error: JournalFailure) -> Response:  # noqa: ARG001
+    return journal_failed(error).response()
+
+
 async def _internal_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
     return ApiError(500, "the server has made a mistake; its log says more", code="internal_error").response()
 
@@ -165,6 +179,7 @@ async def _internal_error(request: Request, error: Exception) -> Response:  # no
 ERROR_HANDLERS: Final[Mapping[Any, Any]] = {
     ApiError: _api_error,
     HTTPException: _http_error,
+    JournalFailure: _journal_failed,
     Exception: _internal_error,
 }
 """What makes errors responses, for Starlette's `exception_handlers`."""

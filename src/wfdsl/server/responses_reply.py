@@ -69,7 +69,7 @@ class ResponseReply:
         """The answer, whose text has been said; the response is kept unless the request does not want that.
 
         Raises:
-            ApiError: it cannot be kept now.
+            JournalFailure: it cannot be kept now.
         """
         events = []
         if not self._last_is("message") and not answer.tool_calls:

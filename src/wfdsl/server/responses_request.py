@@ -14,7 +14,6 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from wfdsl.errors import JournalFailure
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import response_of
 from wfdsl.server.api_errors import ApiError, not_supported
@@ -238,14 +237,11 @@ class KeptResponses:
         """Keep a response: the one before it, and the items of its input and output.
 
         Raises:
-            ApiError: it cannot be kept now.
+            JournalFailure: it cannot be kept now.
         """
         assert self._journal is not None  # callers have looked at `are_kept`
         content = {"previous": previous, "input": list(asked), "output": list(output)}
-        try:
-            await self._journal.keep_response(response_id, run_id, content)
-        except JournalFailure as error:
-            raise ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"}) from error
+        await self._journal.keep_response(response_id, run_id, content)
 
     def conversation(self, response_id: str) -> list[Any]:
         """The items of a response and of all before it, input and output, in order.

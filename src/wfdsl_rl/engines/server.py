@@ -59,7 +59,7 @@ class _Server(Endpoints):
         log: Callable[[str], None],
         unscored: float | None,
     ) -> None:
-        super().__init__(settings, keys, service.metrics, log)
+        super().__init__(settings, keys, service.journal, service.metrics, log)
         self._service = service
         self._unscored = unscored
         self._reader = SampleReader(service.reward)
