@@ -26,6 +26,8 @@ class Spent(NamedTuple):
     """How many requests ended so; 0: their server was killed."""
     paid_usd: float
     """As the provider has counted it."""
+    afterwards: int
+    """How a request to a server that is started later ends."""
     limit_usd: float
     seconds: float
 
@@ -55,4 +57,7 @@ def spend(folder: Path, provider: Provider, *, processes: int, requests: int, ki
     seconds = time.monotonic() - began
     for each in servers:
         each.stop()
-    return Spent(statuses, len(provider.bodies) * CALL_USD, limit_usd, seconds)
+    servers = [ServerProcess(folder, *FILES, "--keys", "keys.toml", "--quiet")] * processes
+    afterwards = ask(requests)
+    servers[0].stop()
+    return Spent(statuses, len(provider.bodies) * CALL_USD, afterwards, limit_usd, seconds)

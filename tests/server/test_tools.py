@@ -159,10 +159,10 @@ def test_no_client_continues_the_run_of_another_one(own: Serve, provider: Provid
     first = create(server, key=keys["ann"])
 
     stolen = create(server, answered(first, "forged"), key=keys["eve"])
-    own = create(server, answered(first, "rain"), key=keys["ann"])
+    continued = create(server, answered(first, "rain"), key=keys["ann"])
 
     assert stolen.wfdsl["run"] != first.wfdsl["run"]
-    assert own.choices[0].message.content == "bob did: rain"
+    assert continued.choices[0].message.content == "bob did: rain"
     assert not any("forged" in json.dumps(body) for body in provider.bodies[-1:])
 
 
