@@ -33,7 +33,7 @@ LAYERS = [
     ["graph", "workers"],
     ["language"],
     ["settings", "protocols"],
-    ["files", "installation"],
+    ["files", "installation", "own_code"],
     ["errors", "notebook", "_version"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down."""
@@ -242,6 +242,7 @@ CATCH_ALL = {
     "grading/sandbox/inside/checker.py": "a checker may raise anything: that is its verdict",
     "interpreter/events.py": "what a user's listener raises is the outside world",
     "interpreter/journal_file.py": "an exception of one job is handed to who asked for it, and ends no other job",
+    "own_code.py": "what a user's file raises as it is imported is a mistake in the file",
     "render/markup.py": "latex2mathml raises anything on what models write: the formula is shown as it was written",
     "workers/function.py": "what a user's function raises is the outside world",
 }

@@ -21,6 +21,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunConfig, RunRequest
 from wfdsl.interpreter.tools import MAX_TOOL_ROUNDS, ToolSteps
+from wfdsl.own_code import file_of
 from wfdsl.settings import (
     TABLES,
     Option,
@@ -116,6 +117,9 @@ class KeyLimits(Table):
     requests_per_minute: int | None = option(None, "most requests in any minute", ge=1)
     models: tuple[str, ...] = option(
         (), "a model that its requests may name; may be repeated; without it, all of them", "--model"
+    )
+    evaluation: bool = option(
+        False, "for measuring: titles and the like are answered by the Conductor too", "--evaluation"
     )
     metrics: bool = option(False, "it may read the metrics")
 
@@ -245,7 +249,7 @@ def found_anywhere(name: str) -> str:
     """The name of a pool or a model as it is found from every folder: the path of a file is absolute."""
     from wfdsl.workers.pool_file import names_a_file  # noqa: PLC0415  (start-up time)
 
-    return str(Path(name).absolute()) if names_a_file(name) else name
+    return str(Path(name).absolute()) if names_a_file(name) or file_of(name) is not None else name
 
 
 def _with_paths(tables: dict[str, Any], source: str) -> dict[str, Any]:

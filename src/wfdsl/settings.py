@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from wfdsl.errors import UsageError
+from wfdsl.own_code import file_of
 
 if TYPE_CHECKING:  # start-up time
     from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -372,7 +373,7 @@ def relative_to(source: str, path_or_name: str) -> str:
     if not any(mark in path_or_name for mark in "./\\") or "\0" in path_or_name:
         return path_or_name
     near = Path(source).parent / path_or_name
-    return str(near) if near.exists() else path_or_name
+    return str(near) if (file_of(str(near)) or near).exists() else path_or_name
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 from wfdsl.conductor.listing import WorkerListing
-from wfdsl.errors import UsageError, WfdslError
+from wfdsl.errors import WfdslError
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
@@ -288,23 +286,3 @@ def require_scores(scored: Sequence[Scored], step: int) -> None:
     if valid and enough and all(each.score is None for each in valid):
         why = next((problem for each in valid for problem in each.problems), "nothing was graded")
         raise NoScore(f"step {step}: no valid completion has a score: {why}")
-
-
-def load_function(name: str) -> RewardFunction:
-    """A reward of one's own, as `file.py:name`.
-
-    Raises:
-        UsageError: there is no such file or function.
-    """
-    file, _, attribute = name.rpartition(":")
-    if not file.endswith(".py") or not Path(file).is_file():
-        raise UsageError(f"{name!r} is not a function in a file: write it as file.py:name")
-    spec = spec_from_file_location(Path(file).stem, file)
-    assert spec is not None  # the file ends with .py
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = getattr(module, attribute, None)
-    if not callable(function):
-        raise UsageError(f"{file} has no function {attribute!r}")
-    return function  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ NAMES = (
     "room",
     "training",
     "server",
+    "shared_budget",
     "reward_server",
     "ray",
     "verl",

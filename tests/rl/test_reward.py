@@ -21,12 +21,13 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.own_code import load_function
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import Reward
 from wfdsl_rl.gym.source import tasks as gym_tasks
 from wfdsl_rl.rows import offer_of
-from wfdsl_rl.scoring import NoScore, RewardValues, Rollout, load_function
+from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -165,15 +166,6 @@ async def test_a_reward_of_ones_own_is_a_function_in_a_file(tmp_path: Path) -> N
     found = await reward([RIGHT, "nothing"], ["t0", "t1"])
 
     assert [each.score for each in found] == [0.25, None]
-
-
-@pytest.mark.parametrize("name", ["mine.py:score", "mine", "{file}:other"])
-def test_a_function_that_is_not_there_is_refused(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text("x = 1\n")
-
-    with pytest.raises(UsageError):
-        load_function(name.replace("{file}", str(file)))
 
 
 async def test_a_spent_budget_ends_a_batch_and_earlier_sessions_count(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conductor.scripted_server import EMPTY, lists
 
-from .conftest import Serve, ServerProcess
+from .conftest import Serve, ServerProcess, new_key
 from .provider import Provider
 
 pytestmark = pytest.mark.slow
@@ -157,7 +157,7 @@ def test_a_client_that_hangs_up_ends_the_calls_in_flight(serve: Serve, provider:
 def test_a_hang_up_loses_no_reply_that_was_paid_for(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
     server = serve()
-    key = "Idempotency-Key: one\r\n"
+    key = f"Idempotency-Key: {new_key()}\r\n"
     with begun(server, key):
         assert provider.stuck.wait(60)
     assert provider.hung_up.wait(60)

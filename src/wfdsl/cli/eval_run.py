@@ -29,8 +29,8 @@ from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
 from wfdsl.evaluation.plots import require_matplotlib
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.report import RESULTS, Report, read_report, write_summaries
-from wfdsl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
+from wfdsl.evaluation.report import Report, read_report, write_summaries
+from wfdsl.evaluation.trials import RESULTS, Evaluation, Results, Trial, TrialKey, read_trials, spent_on
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage

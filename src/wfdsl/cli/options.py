@@ -211,7 +211,7 @@ def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa
         dest="pool.use",
         action=_Keep,
         metavar="NAME|FILE|MODELS",
-        help=f"{help}; or models, as in openai:A,openai:B",
+        help=f"{help}; models, as in openai:A,openai:B; or your own code, as in mine.py:pool",
     )
     complete_pools(action)
 

@@ -81,8 +81,8 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.server.app import build_app
     from wfdsl.server.keys import keys_for
-    from wfdsl.server.listening import address_of, allow_connections, listen, serve
-    from wfdsl.server.models import ModelCards, served_models
+    from wfdsl.server.listening import address_of, allow_open_files, listen, serve
+    from wfdsl.server.models import served_models
 
     settings = experiment.serve
     keys = keys_for(settings.host, settings.keys, print_now)
@@ -93,14 +93,12 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
 
         viewer = Viewer(default_path(), [Path()], experiment=experiment)
     models = served_models(experiment, args.workflow)
-    cards = ModelCards(models)
     journal = Journal(default_path()) if experiment.run.journal else None
-    if problem := allow_connections(settings.max_requests, settings.max_requests):
-        print_now(problem)
+    allow_open_files()
     try:
         with listen(settings.host, settings.port) as listening:
             app = build_app(
-                cards,
+                models,
                 settings,
                 keys=keys,
                 journal=journal,

@@ -148,12 +148,14 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
 def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
     from wfdsl.cli.run import print_estimate
     from wfdsl.cli.solving import FixedWorkflow
+    from wfdsl.conductor.conductor import Conductor
     from wfdsl.conductor.estimate import estimate_solve
 
     solver, pool, run = solving.solver, solving.pool, solving.experiment.run
     if isinstance(solver, FixedWorkflow):
         print_estimate(solver.workflow, question, pool, run, names=names_of(solver.checked), as_json=as_json)
         return
+    assert isinstance(solver, Conductor)  # a policy of one's own has no dry run
     found = estimate_solve(solver, question, pool, question_for=run.question_for)
     stamp = solver.settings.prompt.fingerprint
     if as_json:

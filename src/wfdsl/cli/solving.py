@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from wfdsl.api import Checked, analyze_path
 from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_signals
@@ -27,8 +27,8 @@ from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised, p
 from wfdsl.cli.question_files import field_of, read_records
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL
-from wfdsl.conductor.named import conductor_name, named_conductor
-from wfdsl.conductor.policy import Solution, WorkflowPolicy
+from wfdsl.conductor.named import conductor_name, named_conductor, own_policy
+from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.experiment import Experiment, found_anywhere
@@ -39,6 +39,7 @@ from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, workflow_to_list
 from wfdsl.interpreter.running import RunOptions, checked_question
 from wfdsl.language.workflow import Workflow
+from wfdsl.own_code import file_of
 from wfdsl.workers.pool import Pool
 
 _AGAIN = "continue with: the same command"
@@ -58,11 +59,21 @@ class FixedWorkflow(NamedTuple):
         return self.checked.workflow
 
 
+class OwnPolicy(NamedTuple):
+    """A policy of one's own instead of a Conductor."""
+
+    name: str
+    policy: Policy
+
+
+Solver: TypeAlias = Conductor | FixedWorkflow | OwnPolicy
+
+
 @dataclass(frozen=True, slots=True)
 class Solving:
     """Everything but the question."""
 
-    solver: Conductor | FixedWorkflow
+    solver: Solver
     pool: Pool
     origin: dict[str, str]
     """Where workflow or Conductor, and the pool, were found, for resuming a run."""
@@ -81,6 +92,8 @@ class Solving:
         """
         if isinstance(self.solver, Conductor):
             return await self.solver.solve(question, self.pool, **options)
+        if isinstance(self.solver, OwnPolicy):
+            return await self.solver.policy.solve(question, self.pool, **options)
         named: RunOptions = {**options, "names": names_of(self.solver.checked)}
         return await WorkflowPolicy(self.solver.workflow).solve(question, self.pool, **named)
 
@@ -96,7 +109,8 @@ def solving_of(args: argparse.Namespace) -> Solving:
     pool, pool_name = experiment.with_pool()
     name = conductor_name(experiment.conductor, pool)
     solver = _solver(name, experiment, pool, args)
-    found = {"solve": found_anywhere(name)} if isinstance(solver, Conductor) else {"file": str(Path(name).absolute())}
+    fixed = isinstance(solver, FixedWorkflow)
+    found = {"file": str(Path(name).absolute())} if fixed else {"solve": found_anywhere(name)}
     origin = found | ({} if pool_name is None else {"pool": pool_name})
     return Solving(solver, pool, origin, experiment)
 
@@ -111,13 +125,19 @@ def remark_on_choice(solving: Solving) -> str:
     return "" if solving.experiment.pool is not None else SMALL_MODEL.format("plans and answers")
 
 
-def _solver(name: str, experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Conductor | FixedWorkflow:
-    if not name.endswith(".wf"):
+def _solver(name: str, experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Solver:
+    own = file_of(name) is not None
+    if not own and not name.endswith(".wf"):
         require_no_parameters(args, "a Conductor has no parameters")
         return named_conductor(experiment.conductor, pool)
     idle = [option for key, option in given(args, "conductor").items() if key != "model"]
     if idle:
         raise UsageError(f"{name} is run as it is, without a Conductor: leave out {idle[0]}")
+    if own:
+        require_no_parameters(args, "a policy of your own has no parameters")
+        if args.dry_run:
+            raise UsageError(f"{name} cannot say what it would ask before it runs: leave out --dry-run")
+        return OwnPolicy(name, own_policy(name))
     return FixedWorkflow(require_workflow(analyze_path(name, pool=pool, params=parameters_of(args))))
 
 
@@ -221,7 +241,7 @@ class _Batch:
             UsageError: the pool or the Conductor cannot be used, or the answers cannot be written.
         """
         waiting, solver, run = iter(asked), self._solving.solver, self._solving.experiment.run
-        model = nullcontext() if isinstance(solver, FixedWorkflow) else solver.open()
+        model = solver.open() if isinstance(solver, Conductor) else nullcontext()
         refused: list[WfdslError | OutputFailed] = []
         with Journal() if run.journal else nullcontext() as journal:
             options = _shared(new_run_options(self._solving.experiment, origin=self._solving.origin), journal)
@@ -262,13 +282,12 @@ class _Batch:
         print_now(f"{asked.id}: {why}")
 
     def _run_id(self, asked: _Asked) -> str:
-        solver = self._solving.solver
-        who: list[Any] = (
-            [workflow_to_list(solver.workflow)]
-            if isinstance(solver, FixedWorkflow)
-            else [solver.entry.model, solver.settings.prompt.hash]
-        )
-        parts: list[Any] = [str(Path(self._args.out).resolve()), str(asked.id), asked.question, who]
+        parts: list[Any] = [
+            str(Path(self._args.out).resolve()),
+            str(asked.id),
+            asked.question,
+            _identity(self._solving.solver),
+        ]
         if again := self._given_up[str(asked.id)]:
             parts.append(again)
         return f"solve-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
@@ -302,3 +321,12 @@ def _shared(options: RunOptions, journal: Any) -> RunOptions:
         "concurrency": None,
         "limiter": None if most is None else ConcurrencyLimiter(most),
     }
+
+
+def _identity(solver: Solver) -> list[Any]:
+    """What the run id of a question is made of, apart from the question."""
+    if isinstance(solver, FixedWorkflow):
+        return [workflow_to_list(solver.workflow)]
+    if isinstance(solver, OwnPolicy):
+        return [found_anywhere(solver.name)]
+    return [solver.entry.model, solver.settings.prompt.hash]

@@ -27,7 +27,7 @@ class ConductorConfig(Table):
     model: str | None = option(
         None,
         "a worker of the pool by its name, openai:MODEL, anthropic:MODEL, a checkpoint's folder, a pool file with "
-        "one worker, a .wf file that is run as it is, or local",
+        "one worker, a .wf file that is run as it is, a policy of your own as FILE.py:NAME, or local",
         "--conductor",
         metavar="MODEL",
         default_text="the Conductor that the pool names, else its first worker; local for the pool local",

@@ -76,7 +76,8 @@ def description_of(policy: Policy) -> dict[str, Any]:
     elif isinstance(policy, WorkflowPolicy):
         plain = {"kind": "workflow", "workflow": workflow_to_list(policy.workflow)}
     else:
-        plain = _conductor(policy) or {"kind": type(policy).__qualname__, "repr": repr(policy)}
+        own = {} if type(policy).__repr__ is object.__repr__ else {"repr": repr(policy)}  # else it has an address
+        plain = _conductor(policy) or {"kind": type(policy).__qualname__, **own}
     return {**plain, "hash": hash_of(plain)}
 
 

@@ -27,6 +27,7 @@ from wfdsl.evaluation.baselines.catalogue import BASELINES
 from wfdsl.evaluation.baselines.parameters import Parameter, name_and_settings, worker_called
 from wfdsl.evaluation.baselines.single_worker import alone, own_tasks, workers_of
 from wfdsl.language.diagnostics import Suggestions
+from wfdsl.own_code import file_of
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 
@@ -119,7 +120,7 @@ def _effort_of(name: str) -> tuple[str, Any]:
 
 def _unknown(name: str, head: str, error: UsageError) -> UsageError:
     """The error with what may have been meant, where the name could be one of ours."""
-    if name.endswith((".wf", ".toml")) or "/" in name or head in providers():
+    if name.endswith((".wf", ".toml")) or "/" in name or head in providers() or file_of(name) is not None:
         return error
     near = Suggestions().closest(head, policy_names())
     hint = f"did you mean `{near}`?" if near else f"baselines are {', '.join(BASELINES)}"

@@ -21,12 +21,10 @@ from wfdsl.evaluation.plots import draw_plots
 from wfdsl.evaluation.room import WORTH, Room, room_among
 from wfdsl.evaluation.statistics import TWO_SIDED, Accuracy, Difference, Interval, Mean, scores_of
 from wfdsl.evaluation.summary import Comparison, PolicySummary, Summary, summarise
-from wfdsl.evaluation.trials import Trial, read_trials
+from wfdsl.evaluation.trials import RESULTS, Trial, read_trials
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
 from wfdsl.interpreter.record import total_usd
 from wfdsl.render.status import dollars, duration
-
-RESULTS = "results.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,15 +113,14 @@ def _pool(experiment: Experiment) -> Pool:
 
 def _serve(args: argparse.Namespace, journal: Journal) -> int:
     from wfdsl.server.keys import keys_for
-    from wfdsl.server.listening import address_of, allow_connections, listen, serve
+    from wfdsl.server.listening import address_of, allow_open_files, listen, serve
     from wfdsl_rl.engines.server import build_app
 
     usual, chosen = ServeSettings(), experiment_of(args).serve
     own = {each.name: getattr(chosen, each.name) for each in options_of(ServeSettings)}
     settings = ServeSettings(**{**_DEFAULTS, **{key: own[key] for key in own if own[key] != getattr(usual, key)}})
     keys = keys_for(settings.host, settings.keys, print_now)
-    if problem := allow_connections(settings.max_requests, args.parallel):
-        print_now(problem)
+    allow_open_files()
     with listen(settings.host, settings.port) as listening:
         service = _service(args, journal)
         app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet))

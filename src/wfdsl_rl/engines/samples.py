@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.server.api_errors import ApiError, shown
-from wfdsl.server.endpoints import json_object
-from wfdsl.server.keys import Allowance
+from wfdsl.server.keys import Caller
+from wfdsl.server.request_body import json_object
 from wfdsl_rl.reward import Reward
 from wfdsl_rl.rows import offer_of
 from wfdsl_rl.scoring import Rollout
@@ -30,10 +30,10 @@ class Sample:
     """By which a repeated request is known; also the run's id."""
     rollout: Rollout
 
-    def allowed(self, allowance: Allowance) -> Sample:
+    def allowed(self, caller: Caller) -> Sample:
         """The same, charged to the key that it was sent with."""
-        origin = {**self.rollout.origin, **({"key": allowance.key} if allowance.key else {})}
-        return Sample(self.id, replace(self.rollout, budget=allowance.account, origin=origin))
+        origin = {**self.rollout.origin, **({"key": caller.name} if caller.name else {})}
+        return Sample(self.id, replace(self.rollout, budget=caller.account, origin=origin))
 
     @property
     def digest(self) -> str:

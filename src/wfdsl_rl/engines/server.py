@@ -15,9 +15,8 @@ from starlette.types import ASGIApp
 
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import NO_RETRY, ApiError
-from wfdsl.server.endpoints import Endpoints, read_body
-from wfdsl.server.event_stream import ClientLeft, while_connected
-from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage
+from wfdsl.server.endpoints import ClientLeft, Endpoints, read_body, while_connected
+from wfdsl.server.keys import ApiKeys, Caller, KeyUsage
 from wfdsl.server.listening import FINISHED
 from wfdsl_rl.engines.results import Result
 from wfdsl_rl.engines.samples import LONGEST_ID, Sample, read_samples
@@ -51,7 +50,7 @@ class _Server(Endpoints):
         keys: ApiKeys | None,
         log: Callable[[str], None],
     ) -> None:
-        super().__init__(settings, keys, service.metrics, log)
+        super().__init__(settings, keys, service.journal, service.metrics, log)
         self._service = service
         self._usage = KeyUsage(service.journal, within=service.budget)
 
@@ -77,28 +76,28 @@ class _Server(Endpoints):
 
     async def score(self, request: Request) -> Response:
         """Score one sample or several."""
-        async with self._asked(request) as (allowance, body):
+        async with self._asked(request) as (caller, body):
             samples, single = read_samples(self._service.reward, body, _run(request))
-            results = await self._results(request, samples, allowance)
+            results = await self._results(request, samples, caller)
             return JSONResponse(results[0] if single else {"results": results})
 
     @asynccontextmanager
-    async def _asked(self, request: Request) -> AsyncIterator[tuple[Allowance, bytes]]:
+    async def _asked(self, request: Request) -> AsyncIterator[tuple[Caller, bytes]]:
         """What a request may use, and its body, which is read once the request has its place.
 
         Raises:
-            ApiError: as `_allowance`, `take_place` and `read_body` do, or the server ends before there is an answer.
+            ApiError: as `_allowed`, `take_place` and `read_body` do, or the server ends before there is an answer.
         """
-        allowance = await self._allowance(request, also_spent=True)  # what was paid for is answered
+        caller = await self._allowed(request, also_spent=True)  # what was paid for is answered
         self.take_place()
         try:
-            yield allowance, await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
+            yield caller, await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
         except asyncio.CancelledError:  # the time that requests have at the server's end is over
             raise shutting_down() from None
         finally:
             self.leave_place()
 
-    async def _results(self, request: Request, samples: list[Sample], allowance: Allowance) -> list[Result]:
+    async def _results(self, request: Request, samples: list[Sample], caller: Caller) -> list[Result]:
         """The results of samples.
 
         Raises:
@@ -106,22 +105,22 @@ class _Server(Endpoints):
             ApiError: a sample cannot be scored.
         """
         try:
-            scoring = self._service.score([each.allowed(allowance) for each in samples])
+            scoring = self._service.score([each.allowed(caller) for each in samples])
             return await while_connected(request.receive, scoring)
         except ClientLeft:
             raise ClientDisconnect from None
 
-    async def _allowance(self, request: Request, *, also_spent: bool = False) -> Allowance:
-        """What a request may use, as `KeyUsage.allowance` has it; the request counts from now on.
+    async def _allowed(self, request: Request, *, also_spent: bool = False) -> Caller:
+        """What a request may use, as `KeyUsage.allowed` has it; the request counts from now on.
 
         Raises:
             ApiError: it has no key that is accepted, or one that is used up or is for some models.
         """
-        allowance = await self._usage.allowance(self.caller(request), also_spent=also_spent)
-        if allowance.models:
-            what = f"the key {allowance.key!r} is for some models, which this server has not; take another"
+        caller = await self._usage.allowed(self.caller(request), also_spent=also_spent)
+        if caller.models:
+            what = f"the key {caller.name!r} is for some models, which this server has not; take another"
             raise ApiError(403, what, code="model_not_allowed", headers=NO_RETRY)
-        return allowance
+        return caller
 
 
 def _run(request: Request) -> str:

@@ -25,8 +25,8 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import Owner, is_alive
+from wfdsl.own_code import load_function
 from wfdsl_rl.processes import told_when_lost
-from wfdsl_rl.scoring import load_function
 from wfdsl_rl.training.callbacks import drop_lines_after
 from wfdsl_rl.training.checkpoints import (
     ADAPTER,

@@ -30,6 +30,7 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.own_code import load_function
 from wfdsl.settings import did_you_mean, first_problem, to_table
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.rows import is_data_file
@@ -37,7 +38,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.processes import ALONE, Processes
 from wfdsl_rl.reward import Listener, Reward
-from wfdsl_rl.scoring import Ablation, RewardValues, Table, budget_tracker, load_function
+from wfdsl_rl.scoring import Ablation, RewardValues, Table, budget_tracker
 from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, TrainConfig
 
 DONE: Final = "done.json"
