@@ -62,11 +62,14 @@ class Answering:
         model: Callable[[str], ServedModel],
         journal: Journal | None,
         observe: Callable[[str, Event], None],
+        live: LiveRuns,
     ) -> None:
-        """`model` finds a model by its name; `observe` is told what happens in each run, with the model that runs."""
+        """`model` finds a model by its name; `observe` is told what happens in each run, with the model that runs;
+        `live` has the runs in progress.
+        """
         self.model = model
         self._observe = observe
-        self.live = LiveRuns()
+        self.live = live
         self._journal = journal
         self._recent: dict[str, _Recent] = {}
         """The runs of the last hour, by their requests, the oldest first."""

@@ -24,6 +24,7 @@ from wfdsl.server.chat_request import ChatRequest, read_chat_request
 from wfdsl.server.endpoints import CLIENT_LEFT, Endpoints, json_line, read_body
 from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
 from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage, require_model
+from wfdsl.server.live_runs import LiveRuns
 from wfdsl.server.metrics import Metrics
 from wfdsl.server.models import ModelCards
 from wfdsl.server.openapi import openapi_document
@@ -39,11 +40,12 @@ def build_app(
     journal: Journal | None,
     log: Callable[[str], None],
     more: Sequence[BaseRoute] = (),
+    live: LiveRuns | None = None,
 ) -> ASGIApp:
     """The server as an ASGI application; `log` gets a line for each request, without texts. Without keys, everyone who
-    reaches it is answered. `more` are routes besides those of the API.
+    reaches it is answered. `more` are routes besides those of the API, `live` is where runs in progress are found.
     """
-    server = _Server(cards, settings, keys, journal, log, usage=KeyUsage(journal))
+    server = _Server(cards, settings, keys, journal, log, usage=KeyUsage(journal), live=live or LiveRuns())
     routes = [
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),
@@ -65,10 +67,11 @@ class _Server(Endpoints):
         log: Callable[[str], None],
         *,
         usage: KeyUsage,
+        live: LiveRuns,
     ) -> None:
         super().__init__(settings, keys, Metrics(), log)
         self._cards = cards
-        self._answering = Answering(self._cards.model, journal, self._observe)
+        self._answering = Answering(self._cards.model, journal, self._observe, live)
         self._usage = usage
         self._journal = journal
 
