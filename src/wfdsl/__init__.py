@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from wfdsl.grading.sandbox.sandbox import Sandbox as Sandbox
     from wfdsl.grading.verdict import Verdict as Verdict
     from wfdsl.graph import to_dag as to_dag
-    from wfdsl.html_page import to_html as to_html
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.config import RunConfig as RunConfig
     from wfdsl.interpreter.events import BudgetCharged as BudgetCharged
@@ -77,10 +76,6 @@ if TYPE_CHECKING:
     from wfdsl.language.source import Span as Span
     from wfdsl.language.workflow import Step as Step
     from wfdsl.language.workflow import Workflow as Workflow
-    from wfdsl.pictures import to_dot as to_dot
-    from wfdsl.pictures import to_mermaid as to_mermaid
-    from wfdsl.pictures import to_svg as to_svg
-    from wfdsl.pictures import to_terminal as to_terminal
     from wfdsl.protocols import Call as Call
     from wfdsl.protocols import Message as Message
     from wfdsl.protocols import Reply as Reply
@@ -88,6 +83,12 @@ if TYPE_CHECKING:
     from wfdsl.protocols import Usage as Usage
     from wfdsl.protocols import Worker as Worker
     from wfdsl.protocols import WorkerFailure as WorkerFailure
+    from wfdsl.render.pictures import to_html as to_html
+    from wfdsl.render.pictures import to_mermaid as to_mermaid
+    from wfdsl.render.pictures import to_pdf as to_pdf
+    from wfdsl.render.pictures import to_png as to_png
+    from wfdsl.render.pictures import to_svg as to_svg
+    from wfdsl.render.pictures import to_terminal as to_terminal
     from wfdsl.tasks.loading import load_tasks as load_tasks
     from wfdsl.tasks.task import CodeTests as CodeTests
     from wfdsl.tasks.task import Task as Task
@@ -114,7 +115,6 @@ _NAMES = {
     "grading.sandbox.sandbox": "Sandbox",
     "grading.verdict": "Verdict",
     "graph": "to_dag",
-    "html_page": "to_html",
     "interpreter.budget": "Budget",
     "interpreter.config": "RunConfig",
     "interpreter.events": "BudgetCharged CompletionFinished CompletionStarted Delta Event FellBack Listener Retried "
@@ -128,8 +128,8 @@ _NAMES = {
     "language.diagnostics": "Diagnostic WorkflowError",
     "language.source": "Source Span",
     "language.workflow": "Step Workflow",
-    "pictures": "to_dot to_mermaid to_svg to_terminal",
     "protocols": "Call Message Reply ToolCall Usage Worker WorkerFailure",
+    "render.pictures": "to_html to_mermaid to_pdf to_png to_svg to_terminal",
     "tasks.loading": "load_tasks",
     "tasks.task": "CodeTests Task save_tasks",
     "workers.entry": "WorkerEntry",

@@ -23,7 +23,7 @@ from wfdsl.language.diagnostics import NOWHERE, Diagnostic, WorkflowError, in_or
 from wfdsl.language.source import Source
 from wfdsl.language.tree import WorkflowTree
 from wfdsl.language.workflow import Workflow
-from wfdsl.notebook import DrawnInNotebooks
+from wfdsl.render.notebook import Drawn
 from wfdsl.settings import changed
 
 _UTF8_BYTES_PER_CHAR = 4
@@ -34,7 +34,7 @@ _OF_FILES = CheckConfig(max_steps=None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Checked(DrawnInNotebooks):
+class Checked(Drawn):
     """The result of reading a text: the workflow if there is one, and every diagnostic."""
 
     source: Source
@@ -55,7 +55,18 @@ class Checked(DrawnInNotebooks):
 
     def _repr_svg_(self) -> str | None:
         """The picture that a notebook shows, where there is a workflow."""
-        return None if self.workflow is None else DrawnInNotebooks._repr_svg_(self)
+        return None if self.workflow is None else Drawn._repr_svg_(self)
+
+    def _panel(self, options: Any) -> Any:
+        return self._to_draw()._panel(options)
+
+    def _page(self, options: Any) -> Any:
+        return self._to_draw()._page(options)
+
+    def _to_draw(self) -> Workflow:
+        if self.workflow is None:
+            raise UsageError(f"{self.source.name} holds no valid workflow to draw; see its diagnostics")
+        return self.workflow
 
     @property
     def ok(self) -> bool:

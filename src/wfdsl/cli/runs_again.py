@@ -48,7 +48,7 @@ def configure_resume(parser: argparse.ArgumentParser) -> None:
     """Resume a run that was interrupted.
 
     Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. If the
-    run is done, its answer is printed. A Conductor's run that `wfdsl serve` began is resumed with the same --config.
+    run is done, its answer is printed. A Conductor is found again by its name; its other options are those of --config.
     """
     complete_runs(parser.add_argument("run", metavar="RUN", help=_RUN))
     add_pool_option(parser, "the pool of workers (default: the one it was run on)")
@@ -75,8 +75,6 @@ def execute_resume(args: argparse.Namespace) -> int:
         return 0
     request = request_of(path, run_id)
     experiment = experiment.models.get(request.origin.get("model", ""), experiment)
-    if request.workflow == ROOT_WORKFLOW and "request" not in request.origin:
-        raise UsageError(f"run {run_id} is a Conductor's: repeat its `wfdsl solve` command with --run-id {run_id}")
     for call in before.lost if before.status != "running" else ():  # one that is running will be refused
         charge = f"up to {call.tokens} tokens" + (f", {dollars(call.usd)}" if call.usd else "")
         where = "/".join(map(str, call.path))

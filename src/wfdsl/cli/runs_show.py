@@ -41,7 +41,8 @@ def execute(args: argparse.Namespace) -> int:
 def _lines(run: Run, *, with_messages: bool, is_priced: bool, indent: str = "") -> list[str]:
     from wfdsl.conductor.policy import ROOT_WORKFLOW
     from wfdsl.conductor.round_log import rounds_of
-    from wfdsl.pictures import options_of_run, to_terminal
+    from wfdsl.render.pictures import to_terminal
+    from wfdsl.render.runs import options_of_run
 
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
     lines = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]

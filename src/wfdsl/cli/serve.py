@@ -82,16 +82,18 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.server.app import build_app
     from wfdsl.server.keys import keys_for
     from wfdsl.server.listening import address_of, allow_open_files, listen, serve
+    from wfdsl.server.live_runs import LiveRuns
     from wfdsl.server.models import served_models
 
     settings = experiment.serve
     keys = keys_for(settings.host, settings.keys, print_now)
-    viewer = None
+    viewer, live = None, LiveRuns()
     if args.view:
         require_pages("--view")
         from wfdsl.viewer.app import Viewer
 
         viewer = Viewer(default_path(), [Path()], experiment=experiment)
+        viewer.index.live.append(live.events_of)
     models = served_models(experiment, args.workflow)
     journal = Journal(default_path()) if experiment.run.journal else None
     allow_open_files()
@@ -104,6 +106,7 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
                 journal=journal,
                 log=server_log(quiet=args.quiet),
                 more=() if viewer is None else [viewer.mount()],
+                live=live,
             )
             address = address_of(listening)
 

@@ -8,6 +8,7 @@ show --json` printed. As HTML it is one page, with all messages and replies, tha
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,19 +21,10 @@ from wfdsl.errors import UsageError
 if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.record import Run
     from wfdsl.render.model import Options
+    from wfdsl.render.notebook import Drawn
 
-FORMATS = ("terminal", "mermaid", "dot", "svg", "json", "html")
-_SUFFIXES = {
-    ".txt": "terminal",
-    ".mmd": "mermaid",
-    ".mermaid": "mermaid",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".svg": "svg",
-    ".json": "json",
-    ".html": "html",
-    ".htm": "html",
-}
+FORMATS = ("terminal", "mermaid", "svg", "png", "pdf", "html", "json")
+_SUFFIXES = {f".{name}": name for name in FORMATS[2:]} | {".txt": "terminal", ".mmd": "mermaid", ".htm": "html"}
 _LONGEST_RECORD = 1 << 28  # characters of a record in a file; our choice
 
 
@@ -58,15 +50,19 @@ def execute(args: argparse.Namespace) -> int:
     """Draw the workflow or the run."""
     chosen = _chosen_format(args.format, args.out)
     value, options = _checked(args) if args.run is None else (_run(args.run), {})
-    if args.out is not None:
-        Path(args.out).write_text(_as_text(value, chosen, options), encoding="utf-8", newline="\n")
-    elif chosen == "terminal":
+    if chosen == "terminal" and args.out is None:
         from wfdsl.cli.display.consoles import stdout_console
-        from wfdsl.pictures import to_terminal
+        from wfdsl.render.pictures import to_terminal
 
         stdout_console().print(to_terminal(value, **options))
+        return 0
+    drawn = _drawn(value, chosen, options)
+    if args.out is not None:
+        Path(args.out).write_bytes(drawn.encode() if isinstance(drawn, str) else drawn)
+    elif isinstance(drawn, str):
+        print_utf8(drawn)
     else:
-        print_utf8(_as_text(value, chosen, options))
+        sys.stdout.buffer.write(drawn)
     return 0
 
 
@@ -103,9 +99,8 @@ def _run(name: str) -> Run:
         raise UsageError(f"{name}: {error}") from error
 
 
-def _as_text(value: Checked | Run, chosen: str, options: Options) -> str:
-    from wfdsl.html_page import to_html
-    from wfdsl.pictures import to_dot, to_json, to_mermaid, to_svg, to_terminal
+def _drawn(value: Drawn, chosen: str, options: Options) -> str | bytes:
+    from wfdsl.render import pictures
 
-    pictures = {"mermaid": to_mermaid, "dot": to_dot, "svg": to_svg, "json": to_json, "html": to_html}
-    return str(pictures.get(chosen, to_terminal)(value, **options))
+    made: str | bytes = getattr(pictures, f"to_{chosen}")(value, **options)
+    return made if isinstance(made, bytes) else str(made)

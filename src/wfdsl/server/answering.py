@@ -40,12 +40,16 @@ class Answering:
     """The models and the runs of a server."""
 
     def __init__(
-        self, models: Mapping[str, ServedModel], journal: Journal | None, observe: Callable[[str, Event], None]
+        self,
+        models: Mapping[str, ServedModel],
+        journal: Journal | None,
+        observe: Callable[[str, Event], None],
+        live: LiveRuns,
     ) -> None:
-        """`observe` is told what happens in each run, with the model that runs."""
+        """`observe` is told what happens in each run, with the model that runs; `live` has the runs in progress."""
         self._models = models
         self._observe = observe
-        self.live = LiveRuns()
+        self.live = live
         self._journal = journal
         self._recent: dict[str, str] = {}
         """The last requests, the oldest first: the run of each without a key, and the digest of each with one."""

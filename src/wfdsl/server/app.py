@@ -32,7 +32,7 @@ from wfdsl.server.endpoints import (
     while_connected,
 )
 from wfdsl.server.keys import ApiKeys, Caller, KeyUsage
-from wfdsl.server.live_runs import Said
+from wfdsl.server.live_runs import LiveRuns, Said
 from wfdsl.server.metrics import Metrics
 from wfdsl.server.models import ServedModel, card
 from wfdsl.server.openapi import openapi_document
@@ -49,11 +49,12 @@ def build_app(
     journal: Journal | None,
     log: Callable[[str], None],
     more: Sequence[BaseRoute] = (),
+    live: LiveRuns | None = None,
 ) -> ASGIApp:
     """The server as an ASGI application; `log` gets a line for each request, without texts. Without keys, everyone who
-    reaches it is answered. `more` are routes besides those of the API.
+    reaches it is answered. `more` are routes besides those of the API, `live` is where runs in progress are found.
     """
-    server = _Server(models, settings, keys, journal, log)
+    server = _Server(models, settings, keys, journal, log, live=live or LiveRuns())
     routes = [
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),
@@ -73,10 +74,12 @@ class _Server(Endpoints):
         keys: ApiKeys | None,
         journal: Journal | None,
         log: Callable[[str], None],
+        *,
+        live: LiveRuns,
     ) -> None:
         super().__init__(settings, keys, journal, Metrics(), log)
         self._models = models
-        self._answering = Answering(models, journal, self._observe)
+        self._answering = Answering(models, journal, self._observe, live)
         self._usage = KeyUsage(journal)
 
     def _observe(self, model: str, event: Event) -> None:

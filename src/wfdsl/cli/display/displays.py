@@ -33,7 +33,7 @@ from wfdsl.interpreter.events import (
     StepStarted,
 )
 from wfdsl.interpreter.record import StepRecord, known_costs
-from wfdsl.pictures import to_terminal
+from wfdsl.render.pictures import to_terminal
 from wfdsl.render.status import dollars, duration
 from wfdsl.render.terminal import TerminalDrawing
 from wfdsl.render.text import counted

@@ -1,74 +1,33 @@
-"""The HTML page of a run or workflow: each step with what its worker saw, its reply, time, tokens and cost."""
+"""The HTML page of a run: each step with what its worker saw, its reply, time, tokens and cost."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Unpack
 
-from wfdsl.conductor.policy import ROOT_WORKFLOW, Solution
+from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import Completion, RoundLog, rounds_inside
 from wfdsl.interpreter.record import Run, StepRecord
-from wfdsl.pictures import Drawable, ending_of, picture_of, round_panels
 from wfdsl.protocols import Message
-from wfdsl.render.html import Fact, Labelled, Link, Page, Section, Span, StepText, fragment_of, html_of
-from wfdsl.render.model import Drawing, Options, Panel
+from wfdsl.render.html import Fact, Labelled, Link, Page, Section, Span, StepText, anchor_of, dotted
+from wfdsl.render.model import Options
+from wfdsl.render.pictures import picture_of
+from wfdsl.render.runs import ending_of, round_panels
 from wfdsl.render.status import dollars, duration
 from wfdsl.render.svg import svg_of
 from wfdsl.render.text import counted
 
 
-def to_html(value: Drawable, **options: Unpack[Options]) -> str:
-    """Write a workflow, a checked text, a run or a solution as one HTML page that needs nothing else.
-
-    The page of a run has the picture, and each step with its messages, reply, tokens, cost and time; all text of
-    workers is shown as text. Arguments and errors as for `to_svg`.
-    """
-    return html_of(_page_of(value, options))
-
-
-def to_html_fragment(value: Drawable) -> str:
-    """The part of the page that a notebook shows."""
-    return fragment_of(_page_of(value, {}))
-
-
-def _page_of(value: Drawable, options: Options) -> Page:
-    picture = picture_of(value, **options)
-    svg = svg_of(picture)
-    run = value.run if isinstance(value, Solution) else value
-    if isinstance(run, Run):
-        return _page_of_run(run, picture, svg)
-    steps = tuple(_planned_steps(picture.drawing)) if picture.drawing else ()
-    return Page(
-        title=picture.title or "Workflow",
-        description=picture.description,
-        svg=svg,
-        sections=(Section(anchor="workflow", title="Steps", steps=steps),),
-    )
-
-
-def _planned_steps(drawing: Drawing) -> Iterator[StepText]:
-    """The steps of a workflow that has not run."""
-    names = [drawing.names[step] if drawing.names else f"step {step}" for step in range(len(drawing.workflow))]
-    for index, card in drawing.by_step():
-        yield StepText(
-            anchor=_anchor((index,)),
-            name=names[index],
-            worker=card.worker_label,
-            subtask=drawing.workflow[index].subtask,
-            sees=tuple(Link(names[seen], _anchor((seen,))) for seen in drawing.workflow.sees(index)),
-            facts=tuple(Fact("marks", tag) for tag in card.tags),
-        )
-
-
-def _page_of_run(run: Run, picture: Panel, svg: str) -> Page:
+def page_of_value(run: Run, options: Options) -> Page:
+    """The page of a run."""
+    picture = picture_of(run, **options)
     if run.workflow == ROOT_WORKFLOW:
         sections = tuple(_round_sections(run, run.steps[0], (0,), run))
     else:
         sections = (Section(anchor="workflow", title="Steps", steps=_steps(run, (), run)),)
     return Page(
         title=picture.title,
-        svg=svg,
+        svg=svg_of(picture),
         facts=tuple(facts_of_run(run)),
         notes=picture.notes,
         question=_messages(run.question),
@@ -113,7 +72,7 @@ def _round_sections(run: Run, step: StepRecord, path: tuple[int, ...], whole: Ru
     for number, nested, logs in rounds_inside(step):
         panel = next(titles)
         yield Section(
-            anchor=f"round={_dotted((*path, number))}",
+            anchor=f"round={dotted((*path, number))}",
             title=panel.title,
             notes=panel.notes,
             written=tuple(_written(logs[0])) if logs else (),
@@ -121,7 +80,7 @@ def _round_sections(run: Run, step: StepRecord, path: tuple[int, ...], whole: Ru
         )
         for log in logs[1:]:
             panel = next(titles)
-            anchor = f"round={_dotted((*path, log.round))}"
+            anchor = f"round={dotted((*path, log.round))}"
             yield Section(anchor=anchor, title=panel.title, notes=panel.notes, written=tuple(_written(log)))
 
 
@@ -143,14 +102,14 @@ def _step(run: Run, step: StepRecord, path: tuple[int, ...], whole: Run) -> Step
     own = (*path, step.step)
     seen = run.workflow.sees(step.step)
     return StepText(
-        anchor=_anchor(own),
+        anchor=anchor_of(own),
         name=run.name_of(step.step),
         worker=step.worker_name or f"worker {step.worker}",
         subtask=run.workflow[step.step].subtask,
         state=step.picture().state,
         facts=tuple(facts_of_step(step)),
         span=_span(step, whole),
-        sees=tuple(Link(run.name_of(other), _anchor((*path, other))) for other in seen),
+        sees=tuple(Link(run.name_of(other), anchor_of((*path, other))) for other in seen),
         messages=_messages(step.messages),
         reply=step.response,
         error=step.error,
@@ -189,11 +148,3 @@ def _span(step: StepRecord, whole: Run) -> Span | None:
     length = whole.finished - whole.started
     start, end = ((at - whole.started) / length for at in (step.started, step.finished))
     return Span(max(0.0, min(start, 1.0)), max(0.0, min(end, 1.0)))
-
-
-def _dotted(path: tuple[int, ...]) -> str:
-    return ".".join(map(str, path))
-
-
-def _anchor(path: tuple[int, ...]) -> str:
-    return f"step={_dotted(path)}"
