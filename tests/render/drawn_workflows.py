@@ -72,16 +72,16 @@ def random_workflow(seed: int, most_steps: int = 60) -> Workflow:
     for index in range(count):
         some = tuple(each for each in range(index) if random.random() < likely)
         layer = tuple(each for each in some if index // wide - 1 == each // wide)
-        access: Access = {
+        shapes: dict[str, Access] = {
             "sparse": tuple(sorted({random.randrange(index) for _ in range(random.randint(0, 2))} if index else ())),
             "dense": some,
             "layers": layer,
             "all": random.choice(["all", some]),
             "copies": () if index < count * 0.8 else some,
             "mixed": random.choice(["all", (), tuple(range(index)), tuple(range(index))[-2:]]),
-        }[shape]
+        }
         text = random.choice(["Solve.", "Check.", f"Do {index}."])
-        steps.append(Step(random.randrange(3), text, access, random.choice([None, None, None, 1])))
+        steps.append(Step(random.randrange(3), text, shapes[shape], random.choice([None, None, None, 1])))
     return Workflow(tuple(steps))
 
 

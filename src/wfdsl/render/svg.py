@@ -121,6 +121,9 @@ class _Lettered(NamedTuple):
 class _Sheet:
     """Where everything of a panel is. Box 0 of the layout is the question, box i + 1 is card i."""
 
+    width: float
+    height: float
+
     def __init__(self, panel: Panel, *, is_inside: bool = False) -> None:
         self.panel, self.is_inside = panel, is_inside
         self.drawing = drawing = panel.shown

@@ -66,9 +66,9 @@ def _opened(panel: Panel, opened: Sequence[str], toggles: list[Toggle]) -> tuple
     if drawing is not None:
         steps = [step for step in range(len(drawing.workflow)) if dotted((*panel.path, step)) in opened]
         if steps and "all" not in opened:
-            drawing = draw(
-                drawing.workflow, **{**drawing.options, "opened": [*drawing.options.get("opened", ()), *steps]}
-            )
+            options = drawing.options.copy()
+            options["opened"] = [*options.get("opened", ()), *steps]
+            drawing = draw(drawing.workflow, **options)
             panel = replace(panel, drawing=drawing)
         nodes = len(drawing.cards)
         toggles += _stacks([card for card in drawing.cards if card.index not in panel.inside], panel.path, opened)
