@@ -42,6 +42,11 @@ class Rival:
             return self.policy
         return f"{self.share:.0%} {self.policy}, {1 - self.share:.0%} {self.other}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The rival as plain values."""
+        mixed = {"policy": self.policy, "other": self.other, "share": self.share}
+        return {**mixed, "difference": self.difference._asdict()}
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -64,10 +69,6 @@ class Standing:
     def to_dict(self) -> dict[str, Any]:
         """The standing as plain values."""
         learned = None if self.learned is None else {name: getattr(self.learned, name) for name in FitCost.__slots__}
-        rival = None
-        if self.rival is not None:
-            mixed = {"policy": self.rival.policy, "other": self.rival.other, "share": self.rival.share}
-            rival = {**mixed, "difference": self.rival.difference._asdict()}
         return {
             "policy": self.policy,
             "accuracy": self.accuracy._asdict(),
@@ -75,7 +76,7 @@ class Standing:
             "cost": self.cost,
             "learned": learned,
             "efficient": self.efficient,
-            "rival": rival,
+            "rival": None if self.rival is None else self.rival.to_dict(),
         }
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.equal_cost import Rival, rival_of
-from wfdsl.evaluation.statistics import TWO_SIDED, Interval, clustered_mean, scores_of
+from wfdsl.evaluation.statistics import TWO_SIDED, Interval, accuracy_of, scores_of
 from wfdsl.evaluation.trials import Trial
 
 PRIOR: Final = 5.0
@@ -55,7 +55,13 @@ class Room:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {**asdict(self), "accuracy": self.accuracy._asdict(), "verdict": self.verdict}
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            **plain,
+            "accuracy": self.accuracy._asdict(),
+            "rival": self.rival.to_dict(),
+            "verdict": self.verdict,
+        }
 
 
 def room_among(trials: Sequence[Trial], among: Sequence[str], *, in_usd: bool) -> Room:
@@ -140,10 +146,7 @@ def _cost(trials: Sequence[Trial], *, in_usd: bool) -> float:
 
 
 def _accuracy(picked: Sequence[Trial]) -> Interval:
-    by_task: dict[str, list[float]] = defaultdict(list)
-    for trial in picked:
-        by_task[trial.task_hash].append(float(trial.outcome == "right"))
-    mean = clustered_mean(by_task.values())
-    assert mean is not None  # there are tasks
-    half = TWO_SIDED * (mean.error or 0.0)
-    return Interval(mean.value, mean.value - half, mean.value + half)
+    found = accuracy_of(picked)
+    assert found.value is not None  # all of them were judged
+    half = TWO_SIDED * (found.error or 0.0)
+    return Interval(found.value, found.value - half, found.value + half)
