@@ -26,7 +26,7 @@ from wfdsl.evaluation.baselines.fitted import FittedPolicy, fit_cost_table, fit_
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.fingerprints import is_simulated
-from wfdsl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
+from wfdsl.evaluation.manifest import begin_folder, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.plots import require_matplotlib
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.report import Report, read_report, write_summaries
@@ -207,15 +207,7 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Ev
         before = read_manifest(folder)
         require_same(before, now, folder)
         return replace(evaluation, id=before["id"])
-    if read_trials(folder / RESULTS):
-        raise UsageError(
-            f"{folder} holds an evaluation already; continue it with --resume {folder}, or give another --out"
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_manifest(folder, now)
-    except OSError as error:
-        raise UsageError(f"--out {folder}: cannot be written: {error.strerror}") from error
+    begin_folder(folder, now)
     return evaluation
 
 

@@ -16,10 +16,9 @@ from typing import Any, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.round_log import gave_up, node_gave_up
-from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import fit_costs, write_fit_costs
 from wfdsl.evaluation.fingerprints import task_hash
-from wfdsl.evaluation.manifest import manifest_of, write_manifest
+from wfdsl.evaluation.manifest import begin_folder, manifest_of
 from wfdsl.evaluation.trials import (
     RESULTS,
     Evaluation,
@@ -28,7 +27,6 @@ from wfdsl.evaluation.trials import (
     TrialKey,
     domain_of,
     named_tasks,
-    read_trials,
     run_id_of,
     seed_of,
 )
@@ -86,10 +84,7 @@ def _kept(
         yield keep
         return
     folder = Path(out)
-    if read_trials(folder / RESULTS):
-        raise UsageError(f"{folder} holds an evaluation already; give another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_manifest(folder, manifest_of(evaluation, task_sources=(), command=()))
+    begin_folder(folder, manifest_of(evaluation, task_sources=(), command=()))
     with Results(folder / RESULTS) as results:
 
         def both(trial: Trial) -> None:

@@ -20,7 +20,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
-from wfdsl.evaluation.trials import Evaluation, named_tasks
+from wfdsl.evaluation.trials import RESULTS, Evaluation, named_tasks, read_trials
 from wfdsl.files import write_whole
 from wfdsl.interpreter.record import workflow_to_list
 from wfdsl.settings import to_table
@@ -104,6 +104,23 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write a manifest, whole or not at all."""
     write_whole(folder / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+
+
+def begin_folder(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Make the folder of a new evaluation, with its manifest.
+
+    Raises:
+        UsageError: it holds an evaluation already, or cannot be written.
+    """
+    if read_trials(folder / RESULTS):
+        raise UsageError(
+            f"{folder} holds an evaluation already; continue it with --resume {folder}, or give another folder"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_manifest(folder, manifest)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
 
 
 def require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
