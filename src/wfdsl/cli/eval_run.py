@@ -108,6 +108,8 @@ class _Session:
             parallel=args.parallel,
             journal=self._experiment.run.journal,
         )
+        if settled.keys() >= set(evaluation.trials()):  # a cluster would be started for nothing
+            return ""
         with Results(self._results) as results, cluster(args.address), self._progress(settled, results) as keep:
             work = evaluate_on_ray(evaluation, plan, keep=keep, done=settled.keys(), nodes=args.nodes)
             asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
