@@ -204,6 +204,16 @@ class Experiment:
 
         return Pool.load(default), default
 
+    def require_pool(self) -> Pool:
+        """The workers, where there is no default.
+
+        Raises:
+            UsageError: nothing names any.
+        """
+        if self.pool is None:
+            raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
+        return self.pool
+
 
 def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[str | Setting] = ()) -> Experiment:
     """The experiment that a file describes; without a file, what the settings and the defaults say.

@@ -243,9 +243,7 @@ def evaluation_of(
         UsageError: an option cannot be used, or there is nothing to evaluate.
         WorkflowError: a file holds no valid workflow.
     """
-    if experiment.pool is None:
-        raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
-    pool = experiment.pool
+    pool = experiment.require_pool()
     policies = policies_of(args.policy, pool, config=experiment.conductor, params=parameters_of(args))
     seed = _SEED if experiment.run.seed is None else experiment.run.seed
     return Evaluation(

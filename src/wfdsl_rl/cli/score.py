@@ -22,16 +22,13 @@ from wfdsl.cli.options import (
 )
 from wfdsl.cli.output import print_now, server_log
 from wfdsl.cli.task_options import add_task_options, tasks_of
-from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
 from wfdsl.settings import options_of
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.experiment import Experiment
     from wfdsl.interpreter.journal import Journal
-    from wfdsl.workers.pool import Pool
     from wfdsl_rl.engines.service import RewardService
 
 EXAMPLES: Final = (
@@ -105,12 +102,6 @@ def execute(args: argparse.Namespace) -> int:
         sole.close()
 
 
-def _pool(experiment: Experiment) -> Pool:
-    if experiment.pool is None:
-        raise UsageError("give --pool: the workers, a pool's name or file; `wfdsl pools list` lists the names")
-    return experiment.pool
-
-
 def _serve(args: argparse.Namespace, journal: Journal) -> int:
     from wfdsl.server.keys import keys_for
     from wfdsl.server.listening import address_of, allow_open_files, listen, serve
@@ -144,7 +135,7 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
 
     require_no_parameters(args, "completions take no parameters")
     experiment = experiment_of(args)
-    pool, tasks = _pool(experiment), tasks_of(args)
+    pool, tasks = experiment.require_pool(), tasks_of(args)
     given = {name: getattr(args, name) for name in _VALUES if getattr(args, name) is not None}
     metrics = Metrics()
     tracker = budget_tracker(experiment.budget, journal)
