@@ -10,7 +10,7 @@ import pytest
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import conductor_name
 from wfdsl.errors import UsageError
-from wfdsl.experiment import Experiment, RunSettings, Setting, read_experiment
+from wfdsl.experiment import Experiment, RunSettings, ServeSettings, Setting, read_experiment
 from wfdsl.interpreter.budget import Budget
 from wfdsl.workers.pool import Pool
 
@@ -277,3 +277,15 @@ def test_names_stay_names_even_next_to_a_folder_that_is_called_so() -> None:
 def test_a_file_that_cannot_be_read_is_named(name: str, folder: Path) -> None:
     with pytest.raises(UsageError, match=f"^{name}: cannot read this configuration file: "):
         read_experiment(name)
+
+
+def test_a_command_s_own_defaults_are_below_the_file_and_the_settings(tmp_path: Path) -> None:
+    own = {"serve": {"port": 8700, "max_requests": 4096, "drain_s": 5.0}}
+    usual = ServeSettings()
+    file = tmp_path / "wfdsl.toml"
+    file.write_text(f"[serve]\nmax_requests = {usual.max_requests}\n")
+
+    found = read_experiment(file, [f"serve.port={usual.port}"], defaults=own).serve
+
+    assert (found.port, found.max_requests, found.drain_s) == (usual.port, usual.max_requests, 5.0)
+    assert read_experiment(defaults=own).serve.port == 8700

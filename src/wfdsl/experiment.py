@@ -215,12 +215,18 @@ class Experiment:
         return self.pool
 
 
-def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[str | Setting] = ()) -> Experiment:
+def read_experiment(
+    path: str | PathLike[str] | None = None,
+    settings: Iterable[str | Setting] = (),
+    *,
+    defaults: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Experiment:
     """The experiment that a file describes; without a file, what the settings and the defaults say.
 
     Args:
         path: A TOML file.
         settings: What overrides the file: texts such as `"conductor.max_rounds=2"`, with the value as in TOML.
+        defaults: What holds instead of the usual defaults, by table and key.
 
     Raises:
         UsageError: the file cannot be read, a key is not known, or a value does not fit.
@@ -228,6 +234,7 @@ def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[
     source = _NO_FILE if path is None else str(path)
     given = [Setting.parse(each) if isinstance(each, str) else each for each in settings]
     tables = {} if path is None else _with_paths(read_toml_file(Path(path), "configuration file"), source)
+    tables |= {name: {**own, **tables.get(name, {})} for name, own in defaults.items()}
     models = require_table(tables.get("serve", {}).pop("models", {}), f"{source}: serve.models")
     built = _experiment(tables, source, given)
     found = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -245,13 +245,13 @@ def require_no_parameters(args: argparse.Namespace, why: str) -> None:
         raise UsageError(f"--set {name}: {why}; a key of a configuration is written TABLE.KEY=VALUE")
 
 
-def experiment_of(args: argparse.Namespace) -> Experiment:
-    """What is run and how, as flags, `--set` and `--config` say.
+def experiment_of(args: argparse.Namespace, **defaults: Mapping[str, Any]) -> Experiment:
+    """What is run and how, as flags, `--set` and `--config` say; `defaults` are the command's own, by table.
 
     Raises:
         UsageError: one of them cannot be used.
     """
-    found = _read(args)
+    found = _read(args, defaults)
     if args.config is None and "pool.use" in _kept(args):
         _print_unread_tables(_kept(args)["pool.use"][0])
     return found
@@ -264,7 +264,7 @@ def pool_of(args: argparse.Namespace) -> Pool | None:
         UsageError: it cannot be used.
     """
     asked = args.config is not None or "pool.use" in _kept(args) or any("." in name for name in _assignments(args))
-    return _read(args).pool if asked else None
+    return _read(args, {}).pool if asked else None
 
 
 def given(args: argparse.Namespace, table: str) -> dict[str, str]:
@@ -338,7 +338,7 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _read(args: argparse.Namespace) -> Experiment:
+def _read(args: argparse.Namespace, defaults: Mapping[str, Mapping[str, Any]]) -> Experiment:
     from wfdsl.experiment import PROTOCOLS, Setting, read_experiment
 
     protocol = PROTOCOLS.get(getattr(args, "protocol", None) or "", {})
@@ -346,7 +346,7 @@ def _read(args: argparse.Namespace) -> Experiment:
     sets = [Setting.parse(f"{name}={value}") for name, value in _assignments(args).items() if "." in name]
     kept = {key: value for key, value in _kept(args).items() if key.partition(".")[0] in TABLES}
     flags = [Setting(key, value, flag) for key, (value, flag) in kept.items()]
-    return read_experiment(args.config, [*chosen, *sets, *flags])
+    return read_experiment(args.config, [*chosen, *sets, *flags], defaults=defaults)
 
 
 def _print_unread_tables(pool: str) -> None:

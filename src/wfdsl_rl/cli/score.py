@@ -25,9 +25,9 @@ from wfdsl.cli.task_options import add_task_options, tasks_of
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
-from wfdsl.settings import options_of
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.experiment import Experiment
     from wfdsl.interpreter.journal import Journal
     from wfdsl_rl.engines.service import RewardService
 
@@ -107,13 +107,13 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
     from wfdsl.server.listening import address_of, allow_open_files, listen, serve
     from wfdsl_rl.engines.server import build_app
 
-    usual, chosen = ServeSettings(), experiment_of(args).serve
-    own = {each.name: getattr(chosen, each.name) for each in options_of(ServeSettings)}
-    settings = ServeSettings(**{**_DEFAULTS, **{key: own[key] for key in own if own[key] != getattr(usual, key)}})
+    require_no_parameters(args, "completions take no parameters")
+    experiment = experiment_of(args, serve=_DEFAULTS)
+    settings = experiment.serve
     keys = keys_for(settings.host, settings.keys, print_now)
     allow_open_files()
     with listen(settings.host, settings.port) as listening:
-        service = _service(args, journal)
+        service = _service(args, experiment, journal)
         app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet))
         about = f"{len(service.reward.tasks)} tasks on {address_of(listening)}, journal {journal.path}"
 
@@ -124,7 +124,7 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
     return 0
 
 
-def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
+def _service(args: argparse.Namespace, experiment: Experiment, journal: Journal) -> RewardService:
     from wfdsl.experiment import run_options
     from wfdsl.grading.sandbox import Sandbox
     from wfdsl.interpreter.config import RunConfig
@@ -133,8 +133,6 @@ def _service(args: argparse.Namespace, journal: Journal) -> RewardService:
     from wfdsl_rl.reward import Reward
     from wfdsl_rl.scoring import RewardValues, budget_tracker
 
-    require_no_parameters(args, "completions take no parameters")
-    experiment = experiment_of(args)
     pool, tasks = experiment.require_pool(), tasks_of(args)
     given = {name: getattr(args, name) for name in _VALUES if getattr(args, name) is not None}
     metrics = Metrics()
