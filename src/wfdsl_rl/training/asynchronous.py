@@ -40,7 +40,7 @@ from wfdsl_rl.training.samples import SampleFiles, figures_of
 
 _SERVER: Final = "vllm_server_base_url"
 _STALENESS: Final = 4
-"""Updates that a completion may lag behind the model, unless `max_staleness` says it. TRL's default."""
+"""How many updates older than the model a completion may be, unless `max_staleness` says it. TRL's default."""
 
 
 def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
