@@ -229,9 +229,7 @@ def _is_told(prepared: Redo, found: RunEstimate, args: argparse.Namespace, *, ma
 
 def _worker(pool: Pool, text: str) -> int:
     """The index of a worker, given by its name or its index."""
-    names = {pool.entry(index).name: index for index in pool.indices}
-    if text in names:
-        return names[text]
-    if text.isdecimal() and int(text) in pool.indices:
-        return int(text)
-    raise UsageError(f"pool {pool.name!r} has no worker {text!r}: its workers are {', '.join(names)}")
+    found = pool.called(text)
+    if found is None:
+        raise UsageError(f"pool {pool.name!r} has no worker {text!r}: its workers are {', '.join(pool.names)}")
+    return found

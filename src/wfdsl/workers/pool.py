@@ -139,6 +139,11 @@ class Pool:
         """The index of the worker of this name."""
         return next(iter(self._where(lambda entry: entry.name == name)), None)
 
+    def called(self, text: str) -> int | None:
+        """The index of the worker that a text names, or whose index it is."""
+        found = self.find(text)
+        return int(text) if found is None and text.isdecimal() and int(text) in self.indices else found
+
     def tagged(self, tag: str) -> tuple[int, ...]:
         """The indices of the workers with this tag, ascending."""
         return self._where(lambda entry: tag in entry.tags)

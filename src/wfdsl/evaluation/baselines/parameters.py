@@ -70,9 +70,7 @@ def worker_called(text: str, pool: Pool, where: str) -> int:
     Raises:
         UsageError: the pool has no such worker.
     """
-    found = pool.find(text)
-    if found is None and text.isdecimal() and int(text) in pool.indices:
-        found = int(text)
+    found = pool.called(text)
     if found is None:
         hint = Suggestions().hint(text, pool.names)
         have = ", ".join(f"{index}={pool.entry(index).name}" for index in pool.indices)
