@@ -79,7 +79,7 @@ def write() -> None:
             shutil.copyfile(ROOT / file, _place(file))
     (BUILD / "docs/llms.txt").write_text(llms(), "utf-8")
     nav = json.dumps(navigation(), ensure_ascii=False).replace('": ', '" = ')
-    settings = (ROOT / "zensical.toml").read_text("utf-8")
+    settings = (ROOT / "docs/zensical.toml").read_text("utf-8")
     (BUILD / "zensical.toml").write_text(settings.replace("[project]\n", f"[project]\nnav = {nav}\n", 1), "utf-8")
 
 
