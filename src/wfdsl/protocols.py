@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from typing_extensions import NotRequired, TypedDict
 
 from wfdsl.errors import WfdslError
 

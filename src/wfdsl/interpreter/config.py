@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from wfdsl.interpreter.budget import UNLIMITED, Budget
-from wfdsl.interpreter.context import Question, QuestionFor
-from wfdsl.interpreter.record import workflow_from_list, workflow_to_list
+from wfdsl.interpreter.context import QuestionFor
+from wfdsl.interpreter.record import PlainQuestion, PlainWorkflow
 from wfdsl.interpreter.tools import Tools
-from wfdsl.language.workflow import Workflow
 from wfdsl.settings import Table, changed, option, options_of, to_table
 
 LONGEST_WAIT_S = 600.0
@@ -83,8 +85,8 @@ def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]
 class RunRequest:
     """What a run was asked: enough to do it again."""
 
-    workflow: Workflow
-    question: Question
+    workflow: PlainWorkflow
+    question: PlainQuestion
     config: RunConfig = DEFAULT
     budget: Budget = UNLIMITED
     names: tuple[str, ...] | None = None
@@ -131,36 +133,25 @@ class RunRequest:
 
     def to_json(self) -> str:
         """The request as JSON text."""
-        question = self.question
-        plain = {
-            "workflow": workflow_to_list(self.workflow),
-            "question": question if isinstance(question, str) else [dict(message) for message in question],
-            "config": self.config.manifest(),
-            "budget": to_table(self.budget),
-            "names": self.names,
-            "previous": self.previous,
-            "pool": self.pool,
-            "sample_id": self.sample_id,
-            "answer_settings": dict(self.answer_settings),
-            "origin": dict(self.origin),
-            **({} if self.tools is None else {"tools": self.tools.to_dict()}),
-        }
-        return json.dumps(plain, separators=(",", ":"))
+        return json.dumps(self._plain(), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> RunRequest:
-        """The inverse of `to_json`."""
-        plain = json.loads(text)
-        plain["workflow"] = workflow_from_list(plain["workflow"])
-        plain["config"] = RunConfig(**plain["config"])
-        plain["budget"] = Budget(**plain["budget"])
-        if "tools" in plain:
-            plain["tools"] = Tools.from_dict(plain["tools"])
-        for name in ("names", "previous"):
-            plain[name] = None if plain[name] is None else tuple(plain[name])
-        if not isinstance(plain["question"], str):
-            plain["question"] = tuple(plain["question"])
-        return cls(**plain)
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        return _requests().validate_python(json.loads(text))
+
+    def _plain(self) -> dict[str, Any]:
+        found: dict[str, Any] = _requests().dump_python(self, mode="json", exclude_none=True, warnings=False)
+        return found
+
+
+@cache
+def _requests() -> TypeAdapter[RunRequest]:
+    return TypeAdapter(RunRequest)
 
 
 _ASKED = ("workflow", "question", "previous", "sample_id", "answer_settings", "tools")
@@ -168,5 +159,5 @@ _OPTIONS = ("seed", "question_for", "run_dead_steps", "max_depth")
 
 
 def _identity(request: RunRequest) -> dict[str, Any]:
-    plain = json.loads(request.to_json())
+    plain = request._plain()
     return {**{name: plain.get(name) for name in _ASKED}, **{name: plain["config"].get(name) for name in _OPTIONS}}

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Annotated, Any, Final, TypeAlias
 
-from wfdsl.errors import WfdslError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+)
+
+from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.context import Question
 from wfdsl.language.tree import ALL
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage, WorkerFailure
 from wfdsl.render.notebook import DrawnRun
 from wfdsl.render.status import State, StepStatus
@@ -29,6 +40,17 @@ NOTHING: Final = Usage()
 
 _SHORT: Final = 60
 """Characters of an answer in the short form of a record; our choice."""
+
+
+PlainWorkflow: TypeAlias = Annotated[
+    Workflow,
+    BeforeValidator(lambda steps: {"steps": steps} if isinstance(steps, list) else steps),
+    PlainSerializer(lambda workflow: workflow_to_list(workflow)),
+]
+"""A workflow that is a list of steps in JSON."""
+PlainQuestion: TypeAlias = Annotated[Question, AfterValidator(lambda said: said if isinstance(said, str) else tuple(said))]
+"""A question that does not change once it is read."""
+PlainUsage: TypeAlias = Annotated[BudgetUsage, PlainSerializer(BudgetUsage._asdict)]
 
 
 @dataclass(slots=True, repr=False)
@@ -133,9 +155,9 @@ class Run(DrawnRun):
 
     id: str
     """The run's id, which `resume` takes."""
-    workflow: Workflow
+    workflow: PlainWorkflow
     """What was run."""
-    question: Question
+    question: PlainQuestion
     """What was asked."""
     steps: tuple[StepRecord, ...]
     """A record for each step, in order."""
@@ -155,7 +177,7 @@ class Run(DrawnRun):
     """Why there is no answer."""
     lost: tuple[LostCall, ...] = ()
     """Calls of earlier processes whose result is unknown."""
-    charged: BudgetUsage | None = None
+    charged: PlainUsage | None = None
     """All that was charged, failed attempts and lost calls at the most they may have cost; None if nothing was counted,
     for lack of a budget and a journal.
     """
@@ -201,27 +223,20 @@ class Run(DrawnRun):
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain values that JSON can hold, in the versioned form that `to_json` writes."""
+        found: dict[str, Any] = _records().dump_python(self, mode="json", warnings=False)
+        return found
+
+    @model_serializer(mode="wrap")
+    def _plain(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, and what is computed from them."""
         return {
             "format": FORMAT,
             "version": VERSION,
-            "id": self.id,
-            "status": self.status,
             "answer": self.answer,
-            "error": self.error,
-            "question": _question_out(self.question),
-            "workflow": workflow_to_list(self.workflow),
-            "names": None if self.names is None else list(self.names),
-            "pool": self.pool,
-            "settings": dict(self.settings),
-            "started": self.started,
-            "finished": self.finished,
             "usage": asdict(self.usage),
             "paid_usd": self.paid_usd,
             "list_usd": self.list_usd,
-            "charged": None if self.charged is None else self.charged._asdict(),
-            "steps": [_step_out(step) for step in self.steps],
-            "lost": [{**asdict(lost), "path": list(lost.path)} for lost in self.lost],
-            "versions": dict(self.versions),
+            **fields(self),
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -235,9 +250,21 @@ class Run(DrawnRun):
         Raises:
             UsageError: the text is not a run record, or has a later version.
         """
-        from wfdsl.interpreter.record_schema import validated  # noqa: PLC0415  (pydantic is only needed for reading)
-
-        return _run_in(validated(text))
+        try:
+            plain = json.loads(text)
+        except ValueError as error:
+            raise UsageError(
+                "not a run record (it is not JSON); `wfdsl run --json` and `wfdsl runs show --json` write run records"
+            ) from error
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise UsageError(f"not a run record: its format is not {FORMAT}")
+        if plain.get("version") != VERSION:
+            raise UsageError(f"this run record has version {plain.get('version')}, and this wfdsl reads {VERSION}")
+        try:
+            return _records().validate_python(plain)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise UsageError(f"not a run record: {first['msg']} at {'.'.join(map(str, first['loc']))}") from error
 
 
 _NO_ANSWER = frozenset({"empty", "filtered", "only_thinking", "tool_calls", "out_of_tokens"})
@@ -334,75 +361,20 @@ def cost_of(replies: Sequence[Reply]) -> tuple[Usage, float | None, float | None
 def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
     """A workflow's steps as plain values."""
     return [
-        {
-            "worker": step.worker,
-            "subtask": step.subtask,
-            "access": ALL if step.access == ALL else list(step.access),
-            "depth": step.depth,
-            "temperature": step.temperature,
-            "max_tokens": step.max_tokens,
-        }
-        for step in workflow.steps
+        {**asdict(step), "access": step.access if step.access == ALL else list(step.access)} for step in workflow.steps
     ]
 
 
 def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
     """The inverse of `workflow_to_list`."""
-    return Workflow(
-        tuple(
-            Step(
-                step["worker"],
-                step["subtask"],
-                step["access"] if step["access"] == ALL else tuple(step["access"]),
-                step["depth"],
-                step.get("temperature"),  # journals from before steps had settings lack both
-                step.get("max_tokens"),
-            )
-            for step in steps
-        )
-    )
+    return _workflows().validate_python(steps)
 
 
-def _step_out(step: StepRecord) -> dict[str, Any]:
-    out = {each.name: getattr(step, each.name) for each in fields(StepRecord)}
-    out["messages"] = [dict(message) for message in step.messages]
-    out["usage"] = asdict(step.usage)
-    out["nested"] = [run.to_dict() for run in step.nested]
-    return out
+@cache
+def _workflows() -> TypeAdapter[Workflow]:
+    return TypeAdapter(PlainWorkflow)
 
 
-def _question_out(question: Question) -> str | list[dict[str, Any]]:
-    return question if isinstance(question, str) else [dict(message) for message in question]
-
-
-def _run_in(plain: dict[str, Any]) -> Run:
-    """A run from values that the schema has checked."""
-    question, names, charged = plain["question"], plain["names"], plain["charged"]
-    return Run(
-        id=plain["id"],
-        workflow=workflow_from_list(plain["workflow"]),
-        question=question if isinstance(question, str) else _messages_in(question),
-        steps=tuple(_step_in(step) for step in plain["steps"]),
-        status=plain["status"],
-        started=plain["started"],
-        finished=plain["finished"],
-        names=None if names is None else tuple(names),
-        pool=plain["pool"],
-        settings=plain["settings"],
-        error=plain["error"],
-        lost=tuple(LostCall(**{**lost, "path": tuple(lost["path"])}) for lost in plain["lost"]),
-        charged=None if charged is None else BudgetUsage(**charged),
-        versions=plain["versions"],
-    )
-
-
-def _step_in(plain: dict[str, Any]) -> StepRecord:
-    nested = tuple(_run_in(run) for run in plain["nested"])
-    return StepRecord(
-        **{**plain, "messages": _messages_in(plain["messages"]), "usage": Usage(**plain["usage"]), "nested": nested}
-    )
-
-
-def _messages_in(messages: list[dict[str, Any]]) -> tuple[Message, ...]:
-    """Messages without what they do not have."""
-    return tuple({name: value for name, value in each.items() if value is not None} for each in messages)  # type: ignore[misc]  # the schema has checked them
+@cache
+def _records() -> TypeAdapter[Run]:
+    return TypeAdapter(Run)

@@ -7,8 +7,10 @@ or suspended, and is continued with the results (`Journal.add_results`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import Field
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import Run, StepRecord
@@ -42,7 +44,7 @@ class Tools:
     """How often a step may call tools; then it has to answer."""
     parallel: bool | None = None
     """Whether a worker may call several at once; None: the provider's default."""
-    choice: str | Mapping[str, Any] | None = None
+    choice: Annotated[str | Mapping[str, Any] | None, Field(exclude=True)] = None
     """`tool_choice`, for the calls that are made now: it may change when a run is continued."""
 
     def __post_init__(self) -> None:
@@ -66,17 +68,6 @@ class Tools:
             "parallel_tool_calls": self.parallel,
         }
         return {name: value for name, value in found.items() if value is not None}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, without the choice, for the journal."""
-        plain = asdict(self)
-        del plain["choice"]
-        return plain
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Tools:
-        """The inverse of `to_dict`."""
-        return cls(**{**plain, "definitions": tuple(plain["definitions"])})
 
 
 def _levels(value: object) -> int:
