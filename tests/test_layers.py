@@ -44,7 +44,6 @@ LATE = {
     ("api", "language.file_reader"): "completions need no workflow files",
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
     ("experiment", "workers.pool_file"): "flags are made of the tables, without a pool",
-    ("interpreter.record", "interpreter.record_schema"): "pydantic is only needed to read records",
     ("render.pictures", "render.html"): "only pages need Markdown and Pygments",
     ("render.pictures", "render.terminal"): "only terminals need rich",
 }
@@ -79,7 +78,8 @@ HOMES = {
     "pydantic": [
         "conductor.named",
         "evaluation.",
-        "interpreter.record_schema",
+        "interpreter.config",
+        "interpreter.record",
         "mcp.",
         "server.",
         "settings",
@@ -88,7 +88,7 @@ HOMES = {
         "workers.model_list",
         "workers.pool_file",
     ],
-    "pydantic_core": ["server."],
+    "pydantic_core": ["interpreter.record", "server."],
     "pygments": ["render.lexer", "render.markup"],
     "ray": ["evaluation.ray_engine"],
     "resvg_py": ["render.pictures"],
@@ -102,6 +102,7 @@ HOMES = {
         "workers.transformers_local",
     ],
     "transformers": ["evaluation.baselines.embeddings", "workers.constrained_decoding", "workers.transformers_local"],
+    "typing_extensions": ["protocols"],
     "uvicorn": ["server."],
     "xllamacpp": ["workers.local_server"],
 }

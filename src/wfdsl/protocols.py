@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, runtime_checkable
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict  # pydantic takes Python's own from 3.12 on
 
 from wfdsl.errors import WfdslError
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -92,7 +94,7 @@ def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
 def test_a_pace_is_lowered_once_for_calls_that_were_under_way_together() -> None:
     async def rates() -> list[float]:
         loop = asyncio.get_running_loop()
-        pace, began, found = Pace(loop.time), loop.time(), list[float]()
+        pace, began, found = Pace(), loop.time(), list[float]()
         for _ in range(3):
             pace.refused(began)
         found.append(pace.rate)
@@ -311,9 +313,20 @@ def test_a_subset_of_a_pool_shares_its_limits() -> None:
 def test_an_amount_over_the_whole_limit_goes_through_alone() -> None:
     async def twice() -> float:
         loop = asyncio.get_running_loop()
-        window, began = RateWindow(100, loop.time), loop.time()
+        window, began = RateWindow(100), loop.time()
         await window.take(500)
         await window.take(500)
         return loop.time() - began
 
     assert on_test_clock(twice()) == pytest.approx(WINDOW_S, abs=1)
+
+
+def test_limits_do_not_keep_an_event_loop_that_has_ended() -> None:
+    async def loop_of_a_run() -> weakref.ref[asyncio.AbstractEventLoop]:
+        await run(ONE, "Q", pool_of(always("x"), entries=[{"limits": {"requests_per_minute": 9}}]))
+        return weakref.ref(asyncio.get_running_loop())
+
+    left = asyncio.run(loop_of_a_run())
+    gc.collect()
+
+    assert left() is None

@@ -28,7 +28,7 @@ from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed
 from wfdsl.interpreter.running import check_arguments, checked_question, run, wait_for
-from wfdsl.interpreter.worker_profile import profile_of, require_bounded
+from wfdsl.interpreter.worker_profile import profile_of, require_priced
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import WorkerEntry
@@ -182,7 +182,7 @@ class Conductor:
             raise UsageError('a Conductor in a pool needs the provider "conductor", so that its step can run workflows')
         self._require_whole_pool()
         handle.use_provider(self.entry.provider)
-        _require_bounded_model(self._model, handle)
+        _require_priced_model(self._model, handle)
         async with self.open():
             model = self._model.worker(0)
             listing = WorkerListing.of(handle.pool)
@@ -256,7 +256,7 @@ class _RootConductor:
         """
         handle: Any = call.run
         handle.limit_steps(self._step_timeout_s)
-        _require_bounded_model(self._model, handle)
+        _require_priced_model(self._model, handle)
         listing = WorkerListing.of(handle.pool, self._numbers)
         rounds = Rounds(self._settings, self._model.worker(0), handle, listing, self._question)
         self.unplaced = rounds.unplaced
@@ -316,12 +316,12 @@ class _RootPool:
             yield self
 
 
-def _require_bounded_model(model: Pool, handle: ConductorCall) -> None:
-    """Refuse a Conductor whose completions have no known upper bound, where there is a budget to keep.
+def _require_priced_model(model: Pool, handle: ConductorCall) -> None:
+    """Refuse a Conductor whose completions have no known price, where there is a budget to keep.
 
     Raises:
         UsageError: its model has no price under a dollar budget.
     """
     tracker = handle.environment.budget
     if tracker is not None:
-        require_bounded([profile_of(model, 0)], tracker.budget, {})
+        require_priced([profile_of(model, 0)], tracker.budget)

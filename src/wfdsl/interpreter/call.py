@@ -23,10 +23,8 @@ from wfdsl.interpreter.limits import (
     UNUSABLE,
     ConcurrencyLimiter,
     Pace,
-    Taken,
-    given_up,
+    Taking,
     limits_of,
-    refused_too_long,
     require_worth_it,
     unusable,
     wait_before_retry,
@@ -166,7 +164,7 @@ class CallPipeline:
         self._worker = worker
         self._fallbacks = fallbacks
         self._limits = limits_of(profile, worker)
-        self._patient = last and not fallbacks and profile.retries > 0
+        self._patient = last and not fallbacks and profile.entry.retries > 0
 
     @property
     def profiles(self) -> tuple[WorkerProfile, ...]:
@@ -246,13 +244,13 @@ class CallPipeline:
             made += 1
             if self._patient and failure.status == _TOO_MANY:
                 wait_s = self._wait_for_provider(call, failure)
-            elif counted < self.profile.retries:
+            elif counted < self.profile.entry.retries:
                 counted += 1
                 wait_s = wait_before_retry(failure, counted, *_limits_of_wait(call))
             elif not failure.retryable or made == 1:
                 raise failure
             else:
-                raise given_up(failure, made) from failure
+                raise failure.saying(f"{failure} ({made} attempts)") from failure
             handle.retries += 1
             handle.doing = f"waiting to try again after: {failure}"
             handle.emit(Retried(handle.path, made, wait_s, str(failure)))
@@ -273,7 +271,10 @@ class CallPipeline:
             require_worth_it(failure, each_s, *wait)
         refused_s = pace.refused_s()
         if refused_s > wait[0]:
-            raise refused_too_long(failure, refused_s, wait[0]) from failure
+            raise failure.saying(
+                f"{failure}; the provider has refused every call for {refused_s:.0f} s, and a run waits {wait[0]:g} s "
+                "at most; resume the run later, or name a fallback worker"
+            ) from failure
         return wait_s
 
     async def _attempt(self, call: Call) -> Reply:
@@ -284,7 +285,7 @@ class CallPipeline:
         waits_first = not (limits.pace.is_open or limits.per_minute)
         if waits_first or not _try_acquire(limiters):
             await _queue_for(limiters, limits.pace if waits_first else None, handle)
-        taken: Taken | None = None
+        taken: list[Taking] = []
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None  # until it is known, the bound stays charged
         began = 0.0
@@ -297,7 +298,7 @@ class CallPipeline:
                     handle.doing = "waiting for calls in flight to leave enough of the budget"
                     await environment.budget.reserve(needed)
                     handle.doing = _ASKING
-                    limits.leaves(taken)
+                    _leave_now(taken, handle)
                 bound = needed
             began = environment.clock.steady()
             journal = environment.journal
@@ -313,8 +314,8 @@ class CallPipeline:
             for limiter in limiters:
                 limiter.release()
         limits.pace.succeeded(began)
-        if taken is not None and taken[1] is not None:
-            taken[1].amount = reply.usage.total_tokens
+        if limits.tokens is not None:
+            taken[-1].amount = reply.usage.total_tokens
         if reply.finish in UNUSABLE and not (reply.tool_calls and call.settings.get("tools")):
             handle.earlier = (*handle.earlier, reply)
             raise unusable(reply)
@@ -361,14 +362,14 @@ class CallPipeline:
             raise
         return await store.finish(row, entry, reply, usage=profile.usage_of_reply(call, reply), at=now())
 
-    async def _wait_for_rate(self, call: Call, handle: StepCall) -> Taken:
+    async def _wait_for_rate(self, call: Call, handle: StepCall) -> list[Taking]:
         clock = handle.environment.clock
         since, handle.doing = clock.steady(), "waiting for the worker's limit per minute"
-        output = self.profile.output_bound(call.settings) or 0
+        output = self.profile.output_bound(call.settings)
         taken = await self._limits.take(self.profile.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
         if not self._limits.pace.is_open:
             await self._limits.pace.turn()
-        self._limits.leaves(taken)
+        _leave_now(taken, handle)
         handle.queue_s += clock.steady() - since
         handle.doing = _ASKING
         return taken
@@ -425,6 +426,12 @@ async def ask_with_tools(pipeline: CallPipeline, call: Call, tools: Tools) -> Re
         handle.messages = (*handle.messages, *results(issued))
         handle.replayed, handle.answered_by = False, None
         call = call._replace(messages=handle.messages)
+
+
+def _leave_now(taken: list[Taking], handle: StepCall) -> None:
+    """Count a request from now on, since it leaves only now."""
+    for each in taken:
+        each.at = handle.environment.clock.steady()
 
 
 def _limits_of_wait(call: Call) -> tuple[float, float | None]:

@@ -78,6 +78,7 @@ class ConductorCall(StepCall):
         """`level` is the one of the workflows inside the node, `run_workflow` the execution's, which is above this."""
         super().__init__(environment, path, profile.index, messages)
         self._profile = replace(profile, conductor=False, fallbacks=())
+        self._provider = profile.entry.provider
         self._run_workflow = run_workflow
         self._level = level
         self.replies: list[Reply] = []
@@ -95,7 +96,7 @@ class ConductorCall(StepCall):
 
     def use_provider(self, provider: str) -> None:
         """Say who provides the Conductor's own model; a pool's entry only says that the worker is a Conductor."""
-        self._profile = replace(self._profile, provider=provider)
+        self._provider = provider
 
     def limit_steps(self, step_timeout_s: float | None) -> None:
         """Limit each step of nested workflows to a number of seconds; None: no limit."""
@@ -127,7 +128,7 @@ class ConductorCall(StepCall):
             handle,
         )
         profile, clock = self._profile, environment.clock
-        self.emit(CompletionStarted(path, profile.name, clock.now(), profile.provider, profile.model))
+        self.emit(CompletionStarted(path, profile.name, clock.now(), self._provider, profile.entry.model))
         try:
             reply = await CallPipeline(worker, profile).ask(call)
         except BaseException as error:

@@ -9,15 +9,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.record import PlainQuestion, PlainWorkflow
 from wfdsl.interpreter.tools import Tools
 from wfdsl.settings import Table, changed, option, options_of, to_table
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 LONGEST_WAIT_S = 600.0
 """A server may ask for a wait of weeks; a run fails with a message rather than wait that long. Our choice."""
@@ -27,6 +28,7 @@ LONGEST_WAIT_S = 600.0
 class RunConfig(Table):
     """How a workflow is run: the table [run] of a TOML file, and the options of `wfdsl.run`."""
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
     concurrency: int | None = option(
         None, "most calls in flight at once", "--concurrency", default_text="the workers' own limits", ge=1
     )
@@ -85,6 +87,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]
 class RunRequest:
     """What a run was asked: enough to do it again."""
 
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
     workflow: PlainWorkflow
     question: PlainQuestion
     config: RunConfig = DEFAULT
@@ -146,11 +149,14 @@ class RunRequest:
 
     def _plain(self) -> dict[str, Any]:
         found: dict[str, Any] = _requests().dump_python(self, mode="json", exclude_none=True, warnings=False)
+        found.get("tools", {}).pop("choice", None)  # it may change when a run is continued
         return found
 
 
 @cache
 def _requests() -> TypeAdapter[RunRequest]:
+    from pydantic import TypeAdapter  # noqa: PLC0415  (start-up time)
+
     return TypeAdapter(RunRequest)
 
 

@@ -41,7 +41,7 @@ from wfdsl.interpreter.record import (
     worker_title,
 )
 from wfdsl.interpreter.tools import pending_calls
-from wfdsl.interpreter.worker_profile import require_bounded
+from wfdsl.interpreter.worker_profile import require_priced
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
@@ -187,17 +187,16 @@ class Execution:
         return "failed"
 
     def _require_ready(self) -> None:
-        """Build every worker that may be asked, and under a budget refuse those whose calls have no upper bound.
+        """Build every worker that may be asked, and under a budget in dollars refuse those without prices.
 
         Both before the first call is made: a missing key is found before anything is paid for.
         """
         pipelines, tracker = self.level.pipelines, self.environment.budget
-        open_ended = {step.worker for step in self.workflow.steps if step.max_tokens is None}
         for worker in self._schedule.workers:
             assert isinstance(worker, int)  # require_runnable has checked it
             pipeline = pipelines[worker]
             if tracker is not None:
-                require_bounded(pipeline.profiles, tracker.budget, {} if worker in open_ended else {"max_tokens": 1})
+                require_priced(pipeline.profiles, tracker.budget)
             if pipeline.profile.conductor:  # it may ask any worker of the pool
                 for other in self.level.pool.indices:
                     pipelines[other]
@@ -258,7 +257,9 @@ class Execution:
         self._calls[step] = handle
         if listener is not None:
             listener(
-                StepStarted(path, profile.name, handle.started, profile.provider, profile.model, profile.conductor)
+                StepStarted(
+                    path, profile.name, handle.started, profile.entry.provider, profile.entry.model, profile.conductor
+                )
             )
         sink = None if listener is None else handle
         return handle, Call(messages, path, environment.sample_id, settings, deadline, sink, handle)

@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import weakref
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.protocols import Ask, Reply, WorkerFailure
@@ -92,8 +90,7 @@ class Pace:
     where that is longer. Before the first refusal there is no pace.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
+    def __init__(self) -> None:
         self.rate = math.inf
         """Calls a second."""
         self._threshold = math.inf
@@ -104,7 +101,7 @@ class Pace:
         """When the next call may leave, the last one left, and the last refusal that counted came."""
         self._refused_since: float | None = None
         """When the refusals began, if no call has succeeded since."""
-        self._served, self._counted_from = 0, now()
+        self._served, self._counted_from = 0, _now()
         """Calls that have succeeded since a time."""
         self._door = ConcurrencyLimiter(1)
 
@@ -119,7 +116,7 @@ class Pace:
         try:
             while (held_s := self.held_s()) > 0:  # noqa: ASYNC110  (time is what is waited for)
                 await asyncio.sleep(min(held_s, _ROUND_S))  # a success may shorten it
-            now = self._now()
+            now = _now()
             if self._left:
                 self._grow(min((now - self._left_at) / _ROUND_S, 1.0))
             self._left += 1
@@ -138,7 +135,7 @@ class Pace:
 
         Once for all calls that were under way together. Nothing leaves for as long as the server asks.
         """
-        now = self._now()
+        now = _now()
         if began > self._refused_at:
             if self.is_open:
                 self.rate = 1 / FIRST_BACK_OFF_S
@@ -157,18 +154,18 @@ class Pace:
         """
         self._served += 1
         if self._refused_since is not None and began > self._refused_at:
-            now = self._now()
+            now = _now()
             self.rate = max(self.rate, self._served / max(now - self._counted_from, _ROUND_S))
             self._next_at = min(self._next_at, now + 1 / self.rate)
             self._refused_since, self._served, self._counted_from = None, 0, now
 
     def held_s(self) -> float:
         """Seconds for which nothing will leave."""
-        return max(0.0, self._next_at - self._now())
+        return max(0.0, self._next_at - _now())
 
     def refused_s(self) -> float:
         """For how many seconds every call has been refused; 0 once one has succeeded."""
-        return 0.0 if self._refused_since is None else self._now() - self._refused_since
+        return 0.0 if self._refused_since is None else _now() - self._refused_since
 
 
 @dataclass(slots=True, eq=False)
@@ -179,10 +176,6 @@ class Taking:
     at: float
 
 
-Taken: TypeAlias = tuple[Taking | None, Taking | None]
-"""What a call has taken of the requests and of the tokens per minute."""
-
-
 class RateWindow:
     """At most `limit` in any minute, counted in a sliding window as providers do.
 
@@ -190,8 +183,8 @@ class RateWindow:
     limit passes when the window is empty.
     """
 
-    def __init__(self, limit: float, now: Callable[[], float]) -> None:
-        self._limit, self._now = limit, now
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
         self._taken: deque[Taking] = deque()
         self._door = ConcurrencyLimiter(1)
 
@@ -201,14 +194,14 @@ class RateWindow:
         try:
             while (wait_s := self._wait_s(amount)) > 0:  # noqa: ASYNC110  (time is what is waited for)
                 await asyncio.sleep(wait_s)
-            self._taken.append(Taking(amount, self._now()))
+            self._taken.append(Taking(amount, _now()))
             return self._taken[-1]
         finally:
             self._door.release()
 
     def _wait_s(self, amount: float) -> float:
         """Seconds until the window has to be looked at again; 0: there is room."""
-        horizon = self._now() - WINDOW_S
+        horizon = _now() - WINDOW_S
         while self._taken and self._taken[0].at <= horizon:
             self._taken.popleft()
         if not self._taken or sum(taking.amount for taking in self._taken) + amount <= self._limit:
@@ -220,51 +213,51 @@ class RateWindow:
 class WorkerLimits:
     """The limits of one worker, shared by all runs of an event loop."""
 
-    def __init__(self, profile: WorkerProfile, now: Callable[[], float]) -> None:
-        self._now = now
-        self.concurrency = ConcurrencyLimiter(math.inf if profile.concurrency is None else profile.concurrency)
-        self.pace = Pace(now)
-        requests, tokens = profile.requests_per_minute, profile.tokens_per_minute
-        self._requests = None if requests is None else RateWindow(requests, now)
-        self._tokens = None if tokens is None else RateWindow(tokens, now)
-        self.per_minute = (requests, tokens) != (None, None)
+    def __init__(self, profile: WorkerProfile) -> None:
+        limits = profile.entry.limits
+        self.concurrency = ConcurrencyLimiter(limits.concurrency or math.inf)
+        self.pace = Pace()
+        self.requests = None if limits.requests_per_minute is None else RateWindow(limits.requests_per_minute)
+        self.tokens = None if limits.tokens_per_minute is None else RateWindow(limits.tokens_per_minute)
+
+    @property
+    def per_minute(self) -> bool:
         """Whether there is a limit per minute."""
+        return self.requests is not None or self.tokens is not None
 
-    async def take(self, tokens: float) -> Taken:
-        """Wait for a request of so many tokens to fit into a minute; gives what it has taken of both limits."""
-        request = None if self._requests is None else await self._requests.take(1)
+    async def take(self, tokens: float) -> list[Taking]:
+        """Wait for a request of so many tokens to fit into a minute; gives what it has taken, tokens last."""
+        taken: list[Taking] = []
         try:
-            return request, None if self._tokens is None else await self._tokens.take(tokens)
+            for window, amount in ((self.requests, 1.0), (self.tokens, tokens)):
+                if window is not None:
+                    taken.append(await window.take(amount))
         except BaseException:
-            if request is not None:
-                request.amount = 0  # it was not made
+            for each in taken:
+                each.amount = 0  # the request was not made
             raise
-
-    def leaves(self, taken: Taken | None) -> None:
-        """Count a request from now on, since it leaves only now."""
-        for taking in taken or ():
-            if taking is not None:
-                taking.at = self._now()
+        return taken
 
 
-def limits_of(profile: WorkerProfile, worker: Ask | None) -> WorkerLimits:
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def limits_of(profile: WorkerProfile, worker: Ask) -> WorkerLimits:
     """The limits of a worker in the running event loop.
 
     A model at a server is identified by its entry, since pools come and go while the provider keeps counting; any
-    other worker by itself, so that it has to be given.
+    other worker by itself.
     """
+    # Kept with the loop, with the workers that are identified by themselves: a table of ours would keep loops for ever,
+    # since workers may refer to them.
     loop = asyncio.get_running_loop()
-    known = _LIMITS.setdefault(loop, {})
+    known: dict[Hashable, tuple[Ask | None, WorkerLimits]] = vars(loop).setdefault("_wfdsl_limits", {})
     inner = getattr(worker, "worker", worker)
     key: Hashable = profile.endpoint or id(inner)
     if key not in known:
-        known[key] = (None if profile.endpoint else inner, WorkerLimits(profile, loop.time))
+        known[key] = (None if profile.endpoint else inner, WorkerLimits(profile))
     return known[key][1]
-
-
-_LIMITS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, tuple[Ask | None, WorkerLimits]]]
-_LIMITS = weakref.WeakKeyDictionary()
-"""With the workers that are identified by themselves, so that no other one gets their identity."""
 
 
 UNUSABLE = {
@@ -322,19 +315,6 @@ def unusable(reply: Reply) -> UnusableReply:
     """The failure that an empty or filtered reply is. One that ran out of tokens would do so again."""
     word = f" ({reply.ending})" if reply.ending else ""
     return UnusableReply(f"{UNUSABLE[reply.finish]}{word}", retryable=reply.finish != "out_of_tokens", rejected=reply)
-
-
-def given_up(failure: WorkerFailure, attempts: int) -> WorkerFailure:
-    """The failure of the last attempt, with the number of attempts."""
-    return failure.saying(f"{failure} ({attempts} attempts)")
-
-
-def refused_too_long(failure: WorkerFailure, refused_s: float, longest_wait_s: float) -> WorkerFailure:
-    """The failure of a call whose worker has been refusing everything."""
-    return failure.saying(
-        f"{failure}; the provider has refused every call for {refused_s:.0f} s, and a run waits {longest_wait_s:g} s "
-        "at most; resume the run later, or name a fallback worker"
-    )
 
 
 def _too_long(failure: WorkerFailure, wait_s: float, why: str) -> WorkerFailure:

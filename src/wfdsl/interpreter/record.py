@@ -7,20 +7,10 @@ the system's clock cannot make a step end before it started.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Annotated, Any, Final, TypeAlias
-
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    PlainSerializer,
-    SerializerFunctionWrapHandler,
-    TypeAdapter,
-    ValidationError,
-    model_serializer,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
 
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.budget import BudgetUsage
@@ -32,6 +22,10 @@ from wfdsl.render.notebook import DrawnRun
 from wfdsl.render.status import State, StepStatus
 from wfdsl.render.text import counted
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import CoreSchema
+
 FORMAT: Final = "wfdsl-run"
 VERSION: Final = 1
 """Raised by one whenever a reader of the version before could misread a record."""
@@ -42,15 +36,39 @@ _SHORT: Final = 60
 """Characters of an answer in the short form of a record; our choice."""
 
 
-PlainWorkflow: TypeAlias = Annotated[
-    Workflow,
-    BeforeValidator(lambda steps: {"steps": steps} if isinstance(steps, list) else steps),
-    PlainSerializer(lambda workflow: workflow_to_list(workflow)),
-]
+def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
+    """A workflow's steps as plain values."""
+    return [
+        {**asdict(step), "access": step.access if step.access == ALL else list(step.access)} for step in workflow.steps
+    ]
+
+
+class InJson(NamedTuple):
+    """What pydantic is told of a field whose JSON is not that of its type. It is imported for the first record only."""
+
+    write: Callable[[Any], Any] | None = None
+    read: Callable[[Any], Any] | None = None
+    """What is read as the type, for the value in JSON."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
+        """pydantic's hook."""
+        from pydantic_core import core_schema  # noqa: PLC0415  (start-up time)
+
+        schema = handler(source)
+        if self.read is not None:
+            schema = core_schema.no_info_before_validator_function(self.read, schema)
+        if self.write is not None:
+            schema = {**schema, "serialization": core_schema.plain_serializer_function_ser_schema(self.write)}
+        return schema
+
+
+PlainWorkflow: TypeAlias = Annotated[Workflow, InJson(workflow_to_list, lambda steps: {"steps": steps})]
 """A workflow that is a list of steps in JSON."""
-PlainQuestion: TypeAlias = Annotated[Question, AfterValidator(lambda said: said if isinstance(said, str) else tuple(said))]
+PlainQuestion: TypeAlias = Annotated[
+    Question, InJson(read=lambda said: tuple(said) if isinstance(said, list) else said)
+]
 """A question that does not change once it is read."""
-PlainUsage: TypeAlias = Annotated[BudgetUsage, PlainSerializer(BudgetUsage._asdict)]
+PlainUsage: TypeAlias = Annotated[BudgetUsage, InJson(BudgetUsage._asdict)]
 
 
 @dataclass(slots=True, repr=False)
@@ -97,7 +115,7 @@ class StepRecord:
     """The fallback worker that answered instead; None if the worker itself did."""
     error: str = ""
     """Why it failed."""
-    nested: tuple[Run, ...] = ()
+    nested: Annotated[tuple[Run, ...], InJson(lambda runs: [run.to_dict() for run in runs])] = ()
     """The runs inside a Conductor node, in order."""
     thinking: str = ""
     """The thinking that was taken out of the response (`strip_thinking`)."""
@@ -223,12 +241,6 @@ class Run(DrawnRun):
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain values that JSON can hold, in the versioned form that `to_json` writes."""
-        found: dict[str, Any] = _records().dump_python(self, mode="json", warnings=False)
-        return found
-
-    @model_serializer(mode="wrap")
-    def _plain(self, fields: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The fields, and what is computed from them."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -236,7 +248,7 @@ class Run(DrawnRun):
             "usage": asdict(self.usage),
             "paid_usd": self.paid_usd,
             "list_usd": self.list_usd,
-            **fields(self),
+            **_records().dump_python(self, mode="json", warnings=False),
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -250,6 +262,8 @@ class Run(DrawnRun):
         Raises:
             UsageError: the text is not a run record, or has a later version.
         """
+        from pydantic import ValidationError  # noqa: PLC0415  (start-up time)
+
         try:
             plain = json.loads(text)
         except ValueError as error:
@@ -358,13 +372,6 @@ def cost_of(replies: Sequence[Reply]) -> tuple[Usage, float | None, float | None
     return usage, total_usd(reply.paid_usd for reply in replies), total_usd(reply.list_usd for reply in replies)
 
 
-def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
-    """A workflow's steps as plain values."""
-    return [
-        {**asdict(step), "access": step.access if step.access == ALL else list(step.access)} for step in workflow.steps
-    ]
-
-
 def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
     """The inverse of `workflow_to_list`."""
     return _workflows().validate_python(steps)
@@ -372,9 +379,13 @@ def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
 
 @cache
 def _workflows() -> TypeAdapter[Workflow]:
+    from pydantic import TypeAdapter  # noqa: PLC0415  (start-up time)
+
     return TypeAdapter(PlainWorkflow)
 
 
 @cache
 def _records() -> TypeAdapter[Run]:
+    from pydantic import TypeAdapter  # noqa: PLC0415  (start-up time)
+
     return TypeAdapter(Run)

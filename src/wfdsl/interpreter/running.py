@@ -303,17 +303,14 @@ _ROLES = ("system", "user", "assistant")
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Check arguments by their names, as far as there are rules for them; None: an optional one was not given.
+    """Check arguments by their names, as far as there are rules for them.
 
     Raises:
         UsageError: a value cannot be used; the message says what can.
     """
-    for name, value in given.items():
-        if name not in _RULES or (value is None and name not in _REQUIRED):
-            continue
-        fits, wanted = _RULES[name]
-        if not fits(value):
-            raise UsageError(f"{name} must be {wanted} (got {_shown(value)})")
+    for name, (fits, wanted) in _RULES.items():
+        if name in given and not fits(given[name]):
+            raise UsageError(f"{name} must be {wanted} (got {_shown(given[name])})")
 
 
 def checked_question(question: Any) -> Question:
@@ -380,47 +377,37 @@ def _is_pool(value: Any) -> bool:
 
 
 def _is_listener(value: Any) -> bool:
-    if not callable(value):
-        return False
-    code = getattr(value, "__code__", None)
-    if code is not None:  # inspect takes as long as a tenth of a step
-        return not code.co_flags & inspect.CO_COROUTINE
-    return not inspect.iscoroutinefunction(value) and not inspect.iscoroutinefunction(type(value).__call__)
+    is_async = inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(type(value).__call__)
+    return callable(value) and not is_async
 
 
 def _is_id(value: Any) -> bool:
     return isinstance(value, str) and value not in ("", "last") and value.isprintable()
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(each, str) for each in value)
-
-
-def _is_origin(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(each, str) for pair in value.items() for each in pair)
-
-
-def _kind(*kinds: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kinds)
-
-
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "workflow": (_kind(Workflow), "a Workflow: write wfdsl.load(FILE, pool=pool) or wfdsl.parse(TEXT)"),
+    "workflow": (
+        lambda value: isinstance(value, Workflow),
+        "a Workflow: write wfdsl.load(FILE, pool=pool) or wfdsl.parse(TEXT)",
+    ),
     "pool": (_is_pool, 'a Pool: write Pool.load("openai:gpt-5"), Pool.load(FILE) or Pool.from_functions([...])'),
-    "config": (_kind(RunConfig), "a RunConfig"),
-    "budget": (_kind(Budget, BudgetTracker), "a Budget, such as Budget(usd=1.0), or a BudgetTracker"),
-    "account": (_kind(BudgetTracker), "a BudgetTracker"),
-    "journal": (_kind(Journal, str, Path), "a Journal, or the path of one"),
-    "limiter": (_kind(ConcurrencyLimiter), "a ConcurrencyLimiter"),
-    "on_event": (_is_listener, "a plain function that takes an event, not an async one"),
-    "previous": (_is_pair, "a pair of texts, the subtask and its response"),
-    "run_id": (_is_id, "a text of printable characters, and not `last`, which means the newest run"),
-    "sample_id": (_kind(str), "a text"),
-    "answer_settings": (_kind(Mapping), "a mapping of settings, such as {'temperature': 0}"),
-    "tools": (_kind(Tools), "a Tools"),
-    "origin": (_is_origin, "a mapping of texts to texts"),
+    "budget": (
+        lambda value: isinstance(value, Budget | BudgetTracker | None),
+        "a Budget, such as Budget(usd=1.0), or a BudgetTracker",
+    ),
+    "journal": (
+        lambda value: isinstance(value, Journal | str | Path | None),
+        "a Journal, or the path of one",
+    ),
+    "on_event": (
+        lambda value: value is None or _is_listener(value),
+        "a plain function that takes an event, not an async one",
+    ),
+    "run_id": (
+        lambda value: value is None or _is_id(value),
+        "a text of printable characters, and not `last`, which means the newest run",
+    ),
 }
-_REQUIRED = frozenset({"workflow", "pool"})
 
 
 def _shown(value: Any) -> str:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
-
-from pydantic import Field
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import Run, StepRecord
@@ -44,7 +42,7 @@ class Tools:
     """How often a step may call tools; then it has to answer."""
     parallel: bool | None = None
     """Whether a worker may call several at once; None: the provider's default."""
-    choice: Annotated[str | Mapping[str, Any] | None, Field(exclude=True)] = None
+    choice: str | Mapping[str, Any] | None = None
     """`tool_choice`, for the calls that are made now: it may change when a run is continued."""
 
     def __post_init__(self) -> None:

@@ -60,26 +60,16 @@ class WorkerProfile:
 
     index: int
     entry: Any
-    """The pool's own description of the worker."""
-    name: str
-    provider: str
-    model: str
-    """The model that is asked for; empty where the provider has none."""
-    retries: int
-    """Further attempts after a failure that may pass."""
-    fallbacks: tuple[int, ...]
+    """The pool's own description of the worker, a `WorkerEntry`."""
+    fallbacks: tuple[int, ...] = ()
     """The workers to ask when this one has failed for good, in order."""
-    concurrency: int | None
-    """Calls in flight at the same time; None: no limit."""
-    requests_per_minute: int | None
-    tokens_per_minute: int | None
-    output_limit: int | None
-    """The most output tokens of a call, thinking included; None: not known."""
-    system_prompt: str
-    endpoint: tuple[Any, ...]
-    """What the limits hold for: a model at a server, or an account; empty for a worker that lives in this process."""
-    conductor: bool
+    conductor: bool = False
     """Whether the worker runs workflows of its own."""
+
+    @property
+    def name(self) -> str:
+        """The worker's name."""
+        return str(self.entry.name)
 
     @cached_property
     def priced(self) -> bool:
@@ -99,21 +89,26 @@ class WorkerProfile:
     @cached_property
     def fingerprint(self) -> str:
         """Identifies the worker in the journal: a hash of everything that can change its answers."""
-        dump = getattr(self.entry, "model_dump", None)
-        if dump is None:
-            identity: Any = [self.name, getattr(self.entry, "provider", ""), getattr(self.entry, "model", "")]
-        else:
-            identity = dump(mode="json", exclude=_NOT_IDENTITY)
+        identity = self.entry.model_dump(mode="json", exclude=_NOT_IDENTITY)
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def endpoint(self) -> tuple[str, ...]:
+        """What the limits hold for: a model at a server, or an account; empty for a worker of this process."""
+        entry = self.entry
+        if entry.limits.account is not None:
+            return (str(entry.limits),)
+        at = (entry.name, entry.provider, entry.model, entry.base_url, entry.api_key_env, entry.limits)
+        return tuple(map(str, at)) if entry.model else ()
 
     def cost_usd(self, usage: Usage) -> float | None:
         """What tokens cost by the price list, in US dollars; None if there is none."""
-        cost = getattr(self.entry, "cost_usd", None)
-        return None if cost is None else cost(usage)
+        cost: float | None = self.entry.cost_usd(usage)
+        return cost
 
     def key(self, call: Call) -> Key:
         """The journal's key of a call of this worker."""
-        return key_of(self.fingerprint, call, getattr(self.entry, "max_tokens", None))
+        return key_of(self.fingerprint, call, self.entry.max_tokens)
 
     def input_bound(self, messages: tuple[Message, ...]) -> int:
         """The most input tokens that messages can be."""
@@ -125,27 +120,23 @@ class WorkerProfile:
                 total += len(json.dumps(message.get("tool_calls"))) + TOKENS_OF_IMAGE * len(message.get("images", ()))
         return total
 
-    def output_bound(self, settings: Mapping[str, Any]) -> int | None:
-        """The most output tokens of a call with these settings; None if nothing limits them."""
+    def output_bound(self, settings: Mapping[str, Any]) -> int:
+        """The most output tokens of a call with these settings, thinking included."""
         limit = settings.get("max_tokens")
-        if limit is None:
-            return self.output_limit
-        thinking = getattr(self.entry, "thinking_budget", None) or 0
-        return int(limit) + int(thinking)
+        return int(self.entry.output_limit) if limit is None else int(limit) + int(self.entry.thinking_budget or 0)
 
     def within_limits(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """Sampling settings as far as the worker's own allow: no longer replies, and its own stop texts as well."""
         found = dict(settings)
-        longest, stop = getattr(self.entry, "max_tokens", None), tuple(getattr(self.entry, "stop", ()))
-        if longest is not None and "max_tokens" in found:
-            found["max_tokens"] = min(found["max_tokens"], longest)
-        if stop and "stop" in found:
-            found["stop"] = [*found["stop"], *stop]
+        if "max_tokens" in found:
+            found["max_tokens"] = min(found["max_tokens"], self.entry.max_tokens)
+        if "stop" in found:
+            found["stop"] = [*found["stop"], *self.entry.stop]
         return found
 
     def usage_bound(self, call: Call) -> BudgetUsage:
-        """The most that a call can be charged; an unknown bound counts as 0 (see `require_bounded`)."""
-        read, written = self.input_bound(call.messages), self.output_bound(call.settings) or 0
+        """The most that a call can be charged; an unknown price counts as 0 (see `require_priced`)."""
+        read, written = self.input_bound(call.messages), self.output_bound(call.settings)
         if "tools" in call.settings:
             read += len(json.dumps(call.settings["tools"]))
         usd = 0.0 if self.free else self.cost_usd(Usage(read, written)) or 0.0
@@ -174,67 +165,33 @@ class WorkerProfile:
 
     @cached_property
     def _system_bytes(self) -> int:
-        return utf8_bytes(self.system_prompt)
+        return utf8_bytes(self.entry.system_prompt)
 
 
 def profile_of(pool: WorkerPool, index: int) -> WorkerProfile:
     """A worker's profile. It is kept with its pool, which never changes: programs run many workflows on one."""
     known = _PROFILES.setdefault(pool, {})
     if index not in known:
-        known[index] = _profile(pool, index)
+        conductor = index in getattr(pool, "conductors", ())
+        known[index] = WorkerProfile(index, pool.entry(index), _fallbacks(pool, index), conductor)
     return known[index]
 
 
 _PROFILES: WeakKeyDictionary[WorkerPool, dict[int, WorkerProfile]] = WeakKeyDictionary()
 
 
-def _profile(pool: WorkerPool, index: int) -> WorkerProfile:
-    """What an entry does not say is not limited, and never retried."""
-    entry = pool.entry(index)
-    limits = getattr(entry, "limits", None)
-    return WorkerProfile(
-        index=index,
-        entry=entry,
-        name=entry.name,
-        provider=getattr(entry, "provider", ""),
-        model=getattr(entry, "model", ""),
-        retries=getattr(entry, "retries", 0),
-        fallbacks=_fallbacks(pool, index),
-        concurrency=getattr(limits, "concurrency", None),
-        requests_per_minute=getattr(limits, "requests_per_minute", None),
-        tokens_per_minute=getattr(limits, "tokens_per_minute", None),
-        output_limit=getattr(entry, "output_limit", None),
-        system_prompt=getattr(entry, "system_prompt", ""),
-        endpoint=_endpoint(entry),
-        conductor=index in getattr(pool, "conductors", ()),
-    )
-
-
-def require_bounded(profiles: Iterable[WorkerProfile], budget: Budget, settings: Mapping[str, Any]) -> None:
-    """Refuse workers whose calls have no known upper bound. A Conductor's calls are bounded one by one.
+def require_priced(profiles: Iterable[WorkerProfile], budget: Budget) -> None:
+    """Refuse workers of unknown price under a budget in US dollars. A Conductor's calls are bounded one by one.
 
     Raises:
-        UsageError: the price is not known under a dollar budget, or the longest reply under any token budget.
+        UsageError: a price is not known.
     """
-    if budget.usd is None and budget.tokens is None:
-        return
     for profile in profiles:
-        if not profile.conductor:
-            _require_bounded(profile, budget, settings)
-
-
-def _require_bounded(profile: WorkerProfile, budget: Budget, settings: Mapping[str, Any]) -> None:
-    who = worker_title(profile.index, profile.name)
-    if budget.usd is not None and not profile.priced:
-        raise UsageError(
-            f"{who} has no known price, so a budget in US dollars cannot be enforced; "
-            "set its prices in the pool file (0 for a free worker), or use another budget"
-        )
-    if profile.output_bound(settings) is None:
-        kind = "dollar" if budget.tokens is None else "token"
-        raise UsageError(
-            f"{who} has no max_tokens, so a {kind} budget cannot be enforced; set max_tokens in the pool file"
-        )
+        if budget.usd is not None and not profile.conductor and not profile.priced:
+            raise UsageError(
+                f"{worker_title(profile.index, profile.name)} has no known price, so a budget in US dollars cannot be "
+                "enforced; set its prices in the pool file (0 for a free worker), or use another budget"
+            )
 
 
 def utf8_bytes(text: str) -> int:
@@ -242,19 +199,11 @@ def utf8_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
-def _endpoint(entry: Any) -> tuple[Any, ...]:
-    model = getattr(entry, "model", "")
-    limits = getattr(entry, "limits", None)
-    if getattr(limits, "account", None) is not None:
-        return (str(limits),)
-    return (entry.name, entry.provider, model, entry.base_url, entry.api_key_env, str(limits)) if model else ()
-
-
 def _fallbacks(pool: WorkerPool, index: int) -> tuple[int, ...]:
     """The chain of fallback workers, which ends before a worker would come twice."""
     by_name = None
     chain = [index]
-    while (name := getattr(pool.entry(chain[-1]), "fallback", None)) is not None:
+    while (name := pool.entry(chain[-1]).fallback) is not None:
         by_name = by_name or {pool.entry(other).name: other for other in pool.indices}
         if name not in by_name or by_name[name] in chain:
             break
@@ -273,8 +222,8 @@ class StepEstimate:
     """What it would be sent; responses to come are `{response of step N}`."""
     input_tokens: int
     """At most."""
-    output_tokens: int | None
-    """At most; None: nothing limits them."""
+    output_tokens: int
+    """At most."""
     usd: float | None
     """US dollars at most; None: not known."""
     conductor: bool
@@ -319,23 +268,12 @@ def estimate(
         if schedule.missing[step] < 0 or step in replies:
             continue
         messages = messages_for(workflow, step, shown, question, question_for=question_for, previous=previous)
-        profile = profile_of(pool, _ordinal(workflow, step))
-        output = profile.output_bound(workflow[step].settings)
-        longest[step] = output or 0
+        worker = workflow[step].worker
+        assert isinstance(worker, int)  # only workflows that can run are estimated
+        profile = profile_of(pool, worker)
+        longest[step] = profile.output_bound(workflow[step].settings)
         unread = [seen for seen in workflow.sees(step) if seen not in replies]
         read = profile.input_bound(messages) + sum(longest[seen] - len(shown[seen]) for seen in unread)
-        steps.append(_step_estimate(step, profile, messages, read, output))
+        usd = None if profile.conductor else profile.cost_usd(Usage(read, longest[step]))
+        steps.append(StepEstimate(step, worker, profile.name, messages, read, longest[step], usd, profile.conductor))
     return RunEstimate(tuple(steps), schedule.pruned)
-
-
-def _step_estimate(
-    step: int, profile: WorkerProfile, messages: tuple[Message, ...], read: int, output: int | None
-) -> StepEstimate:
-    usd = None if output is None or profile.conductor else profile.cost_usd(Usage(read, output))
-    return StepEstimate(step, profile.index, profile.name, messages, read, output, usd, profile.conductor)
-
-
-def _ordinal(workflow: Workflow, step: int) -> int:
-    worker = workflow[step].worker
-    assert isinstance(worker, int)  # only workflows that can run are estimated
-    return worker
