@@ -242,7 +242,7 @@ def _require_linux() -> None:
 
 
 def _interpreter() -> str:
-    return os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
+    return os.path.realpath(sys._base_executable)  # type: ignore[attr-defined,no-any-return]
 
 
 def _libraries() -> list[str]:

@@ -237,8 +237,8 @@ async def start_process(
             if isolation.is_private:
                 os.chown(folder, private_id(number), private_id(number))
         confinement = isolation.confinement(number, folder)
-        numbers = (limits.memory_mib * MIB, isolation.process_limit(limits.processes))
-        numbers += (limits.files_mib * MIB, limits.open_files)
+        processes = isolation.process_limit(limits.processes)
+        numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
         source = f"{_FIRST}\n{confinement}\nlimit{numbers}\nusual_names()\n{_ENTRY_CALLS[role]}\n"
         with tempfile.TemporaryFile() as rules:
             rules.write(seccomp_filter())

@@ -103,11 +103,11 @@ class Sandbox:
 
     async def probe(self) -> Isolation:
         """The isolation of programs here, tested once. Raises: SandboxMissing, if none holds."""
-        if self._isolation is None:
-            state = self._state()
-            async with state.probing:
-                self._isolation = self._isolation or await self._tested(state)
-        return self._isolation
+        state = self._state()
+        async with state.probing:
+            if self._isolation is None:
+                self._isolation = await self._tested(state)
+            return self._isolation
 
     async def run(self, source: str, *, stdin: str = "", timeout_s: float = 6.0) -> Ran:
         """Run a program as `python program.py` would. Raises: SandboxFailed, SandboxMissing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
@@ -25,6 +25,10 @@ _MODERN = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442, 447)
 """io_uring_*, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, pidfd_getfd, mount_setattr, memfd_secret."""
 _MODERN_ALONE = (424, 434, 440, 448, 452, 463, 466)
 """pidfd_send_signal, pidfd_open, process_madvise, process_mrelease, fchmodat2, setxattrat, removexattrat."""
+
+
+_Line: TypeAlias = tuple[int, int, int, int]
+"""An instruction, its jumps if it is true or not, and its operand."""
 
 
 class _Machine(NamedTuple):
@@ -108,7 +112,7 @@ def seccomp_filter(*, alone: bool = False) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
-def _where(number: int, argument: int, test: tuple[int, int, int, int], error: int = _EPERM) -> list[tuple[int, ...]]:
+def _where(number: int, argument: int, test: _Line, error: int = _EPERM) -> list[_Line]:
     """Refuse a call for one of its arguments: `test` jumps over 0 instructions to refuse it, and over 1 to allow it."""
     return [
         (_EQUAL, 0, 4, number),
