@@ -173,7 +173,7 @@ def clean(text: str) -> str:
     text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
     text = re.sub(r"√\s*(\d+|\w|\([^()]*\))", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
-    text = re.sub(rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z])", r"\\\1", text.replace("infinity", "infty"))
+    text = re.sub(rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1", text.replace("infinity", "infty"))
     text = re.sub(r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)", text)
     text = text.replace("**", "^").strip().rstrip(".,;:").strip()
     return re.sub(r"\s+", " ", text)
@@ -403,7 +403,7 @@ def in_unit(number: Number, question: str) -> Number:
         return number
     dimension, factor, name = _KNOWN[number.unit]
     asked = [
-        known for word in re.findall(r"[a-zA-Z]+/[a-z]+|[^\W\d_]+|[€£$°]", question)
+        known for word in re.findall(r"[a-zA-Z]+/[a-z]+|[a-zA-Z]+|[^\W\d_a-zA-Z]+|[€£$°]", question)
         if (known := _KNOWN.get(word if len(word) == 1 else word.lower(), _KNOWN.get(word)))
         and known[0] == dimension
     ]  # fmt: skip

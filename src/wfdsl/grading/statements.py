@@ -190,7 +190,7 @@ def _exact_option(text: str, asked: Asked) -> str | None:
     assert found is not None  # all parts are optional
     said = found[2].strip(" .")
     letters = [ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if option.strip(" .") == said]
-    return letters[0] if letters and found[1] in (None, letters[0]) else None
+    return letters[0] if letters and (found[1] or letters[0]).upper() == letters[0] else None
 
 
 def _with_letters(text: str, count: int) -> str:
