@@ -1,6 +1,6 @@
 """Look at tasks, convert them, choose a training mix, draw from a gym, check gold answers; few-shot examples.
 
-`check` exits with 1 if a gold answer is graded wrong, and with 3 if one could not be graded.
+`check` exits with 1 if a gold answer is graded wrong or a wrong one right, and with 3 if one could not be graded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # start-up time: tasks import pydantic
 _ACTIONS = {
     "show": "look at tasks: how many of what kind, and the first few",
     "convert": "write tasks as JSON lines that every command reads",
-    "check": "grade each gold answer against itself",
+    "check": "grade each gold answer, and a wrong one",
     "select": "choose a training mix: difficult, diverse, without repeats",
     "gym": "draw tasks from a gym",
     "formats": "list the formats and the short names of data sets that are known",
@@ -125,7 +125,18 @@ def _read(args: argparse.Namespace) -> list[Task]:
     from wfdsl.tasks.loading import load_tasks
 
     columns = parse_mapping(args.map) if args.map else None
-    return load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
+    tasks = load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
+    if args.action != "show":
+        print(f"{args.tasks}: read as {_kinds(tasks)}", file=sys.stderr)
+    return tasks
+
+
+def _kinds(tasks: list[Task]) -> str:
+    """The formats of tasks and what they are graded as, such as `gsm8k: 3 math`."""
+    from collections import Counter
+
+    counts = Counter((task.source or "unnamed", task.kind) for task in tasks)
+    return ", ".join(f"{source}: {count} {kind}" for (source, kind), count in sorted(counts.items()))
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -235,12 +246,12 @@ def _check(args: argparse.Namespace) -> int:
 
     tasks = _read(args)
     checked = check_gold(tasks)
-    for task, verdict in checked.misses:
-        where = f"{task.id}: {verdict.outcome}"
+    for task, found, verdict in checked.misses:
+        where = f"{task.id}: {found}"
         print(f"{where}: gold {_short(task.gold, _GOLD_CHARS)!r}: {verdict.reason or 'no reason given'}")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.counts.items() if count)
     print(f"{len(tasks)} tasks: {counts}")
-    if checked.counts["wrong"]:
+    if checked.counts["wrong"] or checked.counts["accepts a wrong answer"]:
         return WRONG
     return UNJUDGED if checked.counts["unjudged"] else OK
 
