@@ -23,6 +23,7 @@ _PERCENT_ASKED = re.compile(
     r"(?:what|which|many|as\s+an?|in)\s+(?:\w+\s+){0,3}(?:%|per\s?cent)|percentage|百分[之比率]|何\s*(?:%|パーセント|割)",
     re.IGNORECASE,
 )
+_EXACT = re.compile(r"\bexact(?:ly)?\b|精确|正確な値", re.IGNORECASE)
 _UNREADABLE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}|\\approx|\\neg|\d_|\\(?:text|mathrm)\b|[~?]|\.\.\.|\\[lc]?dots")
 _UNORDERED = frozenset({"set", "list"})
 
@@ -127,7 +128,8 @@ class _Check:
         if str(gold) != str(answer) and str(gold).lower() == str(answer).lower():
             return False  # a capital letter is another variable
         require_packages("grading mathematics", ["math_verify"], "eval")
-        digits = answer.digits if isinstance(answer, Number) and (answer.digits or 0) >= ROUNDED_DIGITS else None
+        is_rounded = isinstance(answer, Number) and (answer.digits or 0) >= ROUNDED_DIGITS
+        digits = answer.digits if isinstance(answer, Number) and is_rounded and not _EXACT.search(self.question) else 0
         found = await (self.processes or shared_processes()).compare(_latex(gold), _latex(answer), digits or 0)
         self._note(found)
         return found.outcome == "right"
@@ -150,7 +152,8 @@ def same_number(gold: Number, answer: Number, question: str = "") -> bool:
         wanted.add(gold.value)
     if answer.is_percent and not gold.is_percent and _PERCENT_ASKED.search(question):
         given.add(answer.value)
-    return any(_close(one, other, answer.digits or 0) for one in wanted for other in given)
+    digits = 0 if _EXACT.search(question) else answer.digits or 0
+    return any(_close(one, other, digits) for one in wanted for other in given)
 
 
 def _close(gold: Fraction, answer: Fraction, digits: int) -> bool:

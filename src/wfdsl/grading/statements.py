@@ -100,9 +100,59 @@ def final_statement(
         elif found is None and later is None:
             is_blocked |= not is_ended or _is_about_values(told, asked)
             doubted |= bool(_OTHER.search(told)) and bool(re.search(r"\d|\b[A-J]\b", told))
+    if later is None or (kind == "text" and len(sentences) > 1):
+        return (None if is_blocked or doubted else _implied(said, sentences, asked)) or later
     return later
 
 
+def _implied(said: str, sentences: list[tuple[str, bool]], asked: Asked) -> Statement | None:
+    """What no statement says: the only option that a reply names, or the text that it begins with."""
+    if not sentences or len(said) > LONGEST_SENTENCE or asked.kind == "math":
+        return None
+    if asked.kind == "choice":
+        return _only_option(said, asked)
+    first = _MARKUP.sub("", sentences[0][0])
+    lead = re.split(r"[,，。;；（(]|\.(?=\s|$)|\s[—–-]\s|です|だ。", first, maxsplit=1)[0].strip()
+    tokens = _tokens(lead, asked) if lead else None
+    if tokens is None or len(tokens) > 2 * _SHORT or any(token.type not in _PLAIN for token in tokens):
+        return None
+    if _OPENING.match(lead):
+        return None
+    is_new = any(token.type in ("WORD", "MATH", "NUMERAL") for token in tokens)
+    return Statement(sentences[0][0], lead, "value", is_strong=False) if is_new else None
+
+
+def _only_option(said: str, asked: Asked) -> Statement | None:
+    """The option of which the reply has all words, where it has those of no other, and denies nothing."""
+    if _denies(said):
+        return None
+    plain, options = f" {_bare(said)} ", [_bare(option) for option in asked.choices[:26]]
+
+    def names(option: str) -> bool:
+        return bool(option) and (option in plain if _CJK.search(option) else f" {option} " in plain)
+
+    named = [at for at, option in enumerate(options) if names(option)]
+    longest = [at for at in named if not any(options[at] in options[other] for other in named if other != at)]
+    if not named and len(plain.split()) <= _SHORT and plain.strip():
+        longest = [at for at, option in enumerate(options) if f" {plain.strip()} " in f" {option} "]
+    return Statement(said, ascii_uppercase[longest[0]], "value", is_strong=False) if len(longest) == 1 else None
+
+
+def _denies(said: str) -> bool:
+    from lark.exceptions import UnexpectedInput  # noqa: PLC0415
+
+    try:
+        return any(token.type in ("NEG", "HEDGE", "RETRACT", "ASK") for token in _grammar(None).lex(said))
+    except UnexpectedInput:
+        return True
+
+
+_OPENING = re.compile(
+    r"(?:let|sure|well|okay|ok|great|good|hmm|first|yes|no|step|here|hello|hi|this|that|these|i|we|you|they|it|my|"
+    r"他|她|它|这|那|我们?|首先|これ|それ|まず)\b",
+    re.IGNORECASE,
+)
+_PLAIN = frozenset({"WORD", "KNOWN", "FUNC", "MATH", "NUMERAL", "LETTER"})
 _FULL_WIDTH = {0xFEE0 + code: chr(code) for code in range(0x21, 0x7F) if chr(code) not in "!,;"}
 
 
@@ -299,7 +349,8 @@ class _Reading:
             return f"{self._text[chunk[at].start_pos : chunk[at].end_pos]} or {other}"
         value = self._text[chunk[at].start_pos : chunk[end - 1].end_pos]
         is_exclaimed = value.endswith("!") and value.count("!") == 1 and self._text.rstrip().endswith(value)
-        return value.rstrip("!") if is_exclaimed else value
+        value = value.rstrip("!") if is_exclaimed else value
+        return value.lstrip("=≈ ").rstrip(",，、 ")
 
     def _other_value(self) -> str | None:
         """The value of a tail such as `, or 0.375`, `, 7` and ` (or 7)`."""

@@ -27,7 +27,9 @@ _WORD = re.compile(r"(?<!\\)\b[^\W\d_]{3,}")
 
 def trainer(row: Values, origin: Origin) -> Task:
     """A row of a trainer's data set, whatever its columns are called."""
-    extra = next((row[name] for name in ("extra_info", "info", "metadata") if isinstance(row.get(name), dict)), {})
+    extra: Values = next(
+        (row[name] for name in ("extra_info", "info", "metadata") if isinstance(row.get(name), dict)), {}
+    )
     known: Values = {**row, **extra}
     question = asked(_first(row, *_QUESTIONS))
     metadata = {
