@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable
 from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
-from math import isclose
+from math import isclose, isnan
 from typing import Any, Final, get_args
 
 from wfdsl.grading.sandbox.inside.values import dumps, loads
@@ -304,7 +304,7 @@ def same_result(found: Any, expected: Any) -> bool:
     if isinstance(found, dict) and isinstance(expected, dict):
         return _same_members(found, expected)
     if isinstance(found, bool) or isinstance(expected, bool):
-        return isinstance(found, bool | int) and isinstance(expected, bool | int) and found == expected
+        return found is expected
     if isinstance(found, int) and isinstance(expected, int):
         return found == expected
     if isinstance(found, int | float) and isinstance(expected, int | float):
@@ -314,7 +314,11 @@ def same_result(found: Any, expected: Any) -> bool:
 
 def _close(found: float, expected: float) -> bool:
     try:
-        return found == expected or isclose(found, expected, rel_tol=_RELATIVE, abs_tol=1e-12)
+        return (
+            found == expected
+            or (isnan(found) and isnan(expected))
+            or isclose(found, expected, rel_tol=_RELATIVE, abs_tol=1e-12)
+        )
     except OverflowError:  # an integer that no float can hold
         return False
 

@@ -95,18 +95,8 @@ _NAME = re.compile(
     r"|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
 )
 _RELATION = re.compile(r"\\(?:leq?|geq?|lt|gt|neq?)(?![a-zA-Z])|[<>]=?|=")
-_SENSE = {
-    "<": "<",
-    r"\lt": "<",
-    r"\le": "<=",
-    r"\leq": "<=",
-    "<=": "<=",
-    ">": ">",
-    r"\gt": ">",
-    r"\ge": ">=",
-    r"\geq": ">=",
-    ">=": ">=",
-}
+_SENSE = {"<": "<", r"\lt": "<", ">": ">", r"\gt": ">"}
+_SENSE |= {r"\le": "<=", r"\leq": "<=", "<=": "<=", r"\ge": ">=", r"\geq": ">=", ">=": ">="}
 
 
 @dataclass(frozen=True, slots=True)

@@ -456,41 +456,9 @@ class _Reading:
 
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _STRUCTURE = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "was",
-        "were",
-        "it",
-        "its",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "to",
-        "for",
-        "from",
-        "this",
-        "that",
-        "these",
-        "they",
-        "there",
-        "has",
-        "have",
-        "as",
-        "so",
-        "must",
-        "be",
-        "correct",
-        "answer",
-        "right",
-        "option",
-        "did",
-    ]
+    {"the", "a", "an", "is", "are", "was", "were", "it", "its", "of", "in", "on"}
+    | {"at", "by", "to", "for", "from", "this", "that", "these", "they", "there", "has", "have"}
+    | {"as", "so", "must", "be", "correct", "answer", "right", "option", "did"}
 )
 
 
