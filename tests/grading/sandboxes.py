@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,17 +55,16 @@ def the_sandbox(tier: str = "bubblewrap") -> Sandbox:
 def left_running() -> list[str]:
     """Processes of the sandbox that are still there: those with one of its private ids, or else our own children."""
     private = {str(private_id(slot)) for slot in range(8)} if os.geteuid() == 0 else set()
-    found = []
+    found, command = [], b""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             lines = dict(line.split(":\t", 1) for line in (folder / "status").read_text("utf-8").splitlines())
         except (OSError, ValueError):
             continue
-        ours = lines["PPid"].strip() == str(os.getpid()) and lines["Name"] in (
-            "bwrap",
-            "python3.11",
-            "python3",
-            "python",
+        with suppress(OSError):
+            command = (folder / "cmdline").read_bytes()
+        ours = lines["PPid"].strip() == str(os.getpid()) and (
+            lines["Name"].strip() == "bwrap" or b"\nconfine(" in command
         )
         if lines["Uid"].split()[0] in private or ours:
             found.append(f"{folder.name} {lines['Name']} {lines['State']}")
