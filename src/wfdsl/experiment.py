@@ -113,8 +113,6 @@ class GradingSettings(Table):
     judge: str | None = option(
         None,
         "the worker that judges replies which state no answer; without it they are wrong",
-        "--judge",
-        metavar="WORKER",
         min_length=1,
     )
 

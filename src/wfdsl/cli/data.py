@@ -100,13 +100,6 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         "--pass-between", nargs=2, type=float, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="leave out the others"
     )
     parser.add_argument(
-        "--harder",
-        type=float,
-        metavar="F",
-        help="choose diverse ones among the F x N most difficult; 1 takes the most difficult (default: 3)",
-    )
-    parser.add_argument("--allow-fewer", action="store_true", help="a domain may have fewer tasks than asked for")
-    parser.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest is written next to it"
     )
 
@@ -194,7 +187,6 @@ def _write(tasks: list[Task], out: str | None) -> int:
 def _select(args: argparse.Namespace) -> int:
     from wfdsl.tasks.loading import load_tasks
     from wfdsl.tasks.selection import (
-        HARDER,
         PAPER_COUNT,
         Criteria,
         manifest,
@@ -207,10 +199,9 @@ def _select(args: argparse.Namespace) -> int:
 
     criteria = Criteria(
         seed=args.seed,
-        harder=HARDER if args.harder is None else args.harder,
         pass_rates=read_pass_rates(args.pass_rates) if args.pass_rates else {},
         pass_between=(args.pass_between[0], args.pass_between[1]),
-        fewer_allowed=args.allow_fewer or args.count is None,
+        fewer_allowed=args.count is None,
     )
     counts = PAPER_COUNT if args.count is None else parse_counts(args.count)
     inputs = {name: load_tasks(name) for name in args.files}

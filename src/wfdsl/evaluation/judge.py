@@ -29,7 +29,7 @@ def worker_named(pool: Pool, name: str) -> int:
     """The index of a worker. Raises: UsageError, if the pool has none of this name."""
     index = pool.find(name)
     if index is None:
-        raise UsageError(f"--judge {name}: the pool has no worker of this name; `wfdsl pools show` lists them")
+        raise UsageError(f"grading.judge: the pool has no worker {name}; `wfdsl pools show` lists them")
     return index
 
 
