@@ -11,8 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from unicodedata import normalize
 
 from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import dates_in
@@ -77,22 +79,32 @@ def final_statement(
     asked = Asked(kind, question, tuple(choices))
     if kind == "choice" and (letter := _exact_option(said, asked)):
         return Statement(said, letter, "value")
+    sentences = list(sentences_of(said))
+    found = _stated(sentences, asked)
+    if isinstance(found, str):
+        return None
+    if found is None or (kind == "text" and not found.is_strong):
+        return _implied(said, sentences, asked) or found
+    return found
+
+
+def _stated(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | str | None:
+    """The last statement of the strongest kind; a text if what is marked as the answer is none, or is in doubt."""
     later: Statement | None = None
     is_blocked, doubted = False, False
-    sentences = list(sentences_of(said))
     for number, (sentence, is_ended) in enumerate(reversed(sentences)):
         if number >= _MOST_READ or (number >= _SENTENCES and not _STRONG.search(sentence)):
             continue
         told, is_retraction = _after_retraction(sentence, asked)
         found = _marked(boxed(told), asked) if "box" in told else _read(told, asked)
         if isinstance(found, str):
-            return None  # what is marked as the answer is cut off, denied or none
+            return found  # cut off, denied or none
         if found is not None and found.is_strong:
-            return None if doubted else found
+            return "doubted" if doubted else found
         if is_retraction:
             return found or later
         if found is not None and found.form == "value" and later is not None and found.value != later.value:
-            return None if later.form == "value" and kind == "choice" else later
+            return "several" if later.form == "value" and asked.kind == "choice" else later
         if found is not None and not is_ended and len(sentences) > 1 and found.form == "sentence" and not number:
             is_blocked = True  # cut off
         elif found is not None and not is_blocked and later is None and _may_stand(found, number, len(sentences)):
@@ -100,42 +112,50 @@ def final_statement(
         elif found is None and later is None:
             is_blocked |= not is_ended or _is_about_values(told, asked)
             doubted |= bool(_OTHER.search(told)) and bool(re.search(r"\d|\b[A-J]\b", told))
-    if later is None or (kind == "text" and len(sentences) > 1):
-        return (None if is_blocked or doubted else _implied(said, sentences, asked)) or later
-    return later
+    return "doubted" if later is None and doubted else later
 
 
 def _implied(said: str, sentences: list[tuple[str, bool]], asked: Asked) -> Statement | None:
     """What no statement says: the only option that a reply names, or the text that it begins with."""
-    if not sentences or len(said) > LONGEST_SENTENCE or asked.kind == "math":
+    if not sentences or len(said) > LONGEST_SENTENCE:
         return None
+    if asked.kind == "math":
+        chain = _CHAIN.search(sentences[-1][0])
+        is_said = chain and not _denies(said)
+        return Statement(sentences[-1][0], chain[1], "value", is_strong=False) if chain and is_said else None
     if asked.kind == "choice":
         return _only_option(said, asked)
     first = _MARKUP.sub("", sentences[0][0])
+    if len(sentences) == 1 and not _REMARK.search(first):
+        return None
     lead = re.split(r"[,，。;；（(]|\.(?=\s|$)|\s[—–-]\s|です|だ。", first, maxsplit=1)[0].strip()
     tokens = _tokens(lead, asked) if lead else None
     if tokens is None or len(tokens) > 2 * _SHORT or any(token.type not in _PLAIN for token in tokens):
         return None
-    if _OPENING.match(lead):
+    if _OPENING.match(lead) or not any(token.type in ("WORD", "MATH", "NUMERAL") for token in tokens):
         return None
-    is_new = any(token.type in ("WORD", "MATH", "NUMERAL") for token in tokens)
-    return Statement(sentences[0][0], lead, "value", is_strong=False) if is_new else None
+    return Statement(sentences[0][0], lead, "value", is_strong=False)
 
 
 def _only_option(said: str, asked: Asked) -> Statement | None:
     """The option of which the reply has all words, where it has those of no other, and denies nothing."""
-    if _denies(said):
+    said_words, options = _stems(said), [_stems(option) for option in asked.choices[:26]]
+    if _denies(said) or not options:
         return None
-    plain, options = f" {_bare(said)} ", [_bare(option) for option in asked.choices[:26]]
-
-    def names(option: str) -> bool:
-        return bool(option) and (option in plain if _CJK.search(option) else f" {option} " in plain)
-
-    named = [at for at, option in enumerate(options) if names(option)]
-    longest = [at for at in named if not any(options[at] in options[other] for other in named if other != at)]
-    if not named and len(plain.split()) <= _SHORT and plain.strip():
-        longest = [at for at, option in enumerate(options) if f" {plain.strip()} " in f" {option} "]
+    shared = frozenset.intersection(*options)  # of `Pacific Ocean` and `Indian Ocean`, what tells them apart
+    wanted = [(option - shared) or option for option in options]
+    named = [at for at, words in enumerate(wanted) if words and words <= said_words]
+    longest = [at for at in named if not any(wanted[at] < wanted[other] for other in named)]
+    if not named and len(said_words) <= _SHORT:
+        longest = [at for at, words in enumerate(wanted) if words & said_words - shared]
     return Statement(said, ascii_uppercase[longest[0]], "value", is_strong=False) if len(longest) == 1 else None
+
+
+def _stems(text: str) -> frozenset[str]:
+    """The words of a text without the ending of a plural; of Chinese and Japanese, pairs of characters."""
+    plain = _bare(text)
+    pairs = {a + b for run in re.findall(r"[\u3040-\u30ff\u4e00-\u9fff]+", plain) for a, b in pairwise(run)}
+    return frozenset({word.removesuffix("s") for word in plain.split() if not _CJK.search(word)} | pairs)
 
 
 def _denies(said: str) -> bool:
@@ -147,6 +167,12 @@ def _denies(said: str) -> bool:
         return True
 
 
+_CHAIN = re.compile(
+    r"[\w)²³⁰-⁹}]\s*[=≡]\s*([^=≡,，、:：;；]{1,60}?)\s*(?:\(mod[^()]*\))?(?:です|である|となる)?\s*[。.]?$"
+)
+"""The last side of a chain of equations that ends a reply."""
+_REMARK = re.compile(r",\s(?!(?:or|and|but|not)\b)[a-z]|[（(]|です。?.|—|，")
+"""What may follow an answer in its sentence: `Orwell, whose real name was Blair`."""
 _OPENING = re.compile(
     r"(?:let|sure|well|okay|ok|great|good|hmm|first|yes|no|step|here|hello|hi|this|that|these|i|we|you|they|it|my|"
     r"他|她|它|这|那|我们?|首先|これ|それ|まず)\b",
@@ -239,7 +265,9 @@ def _exact_option(text: str, asked: Asked) -> str | None:
     found = _OPTION.fullmatch(text[:LONGEST_SENTENCE])
     assert found is not None  # all parts are optional
     said = found[2].strip(" .")
-    letters = [ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if option.strip(" .") == said]
+    letters = [
+        ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if _bare(option) == _bare(said) != ""
+    ]
     return letters[0] if letters and (found[1] or letters[0]).upper() == letters[0] else None
 
 
@@ -475,7 +503,7 @@ def _leads(token: Token) -> bool:
 
 
 def _bare(text: str) -> str:
-    return " ".join(_WORD.findall(re.sub(r"[²³]", " ", text.casefold())))
+    return " ".join(_WORD.findall(normalize("NFKC", re.sub(r"[²³]", " ", text)).casefold()))
 
 
 def _leftover(text: str, question: str) -> str:
