@@ -85,7 +85,7 @@ async def _math_verify(task: Task, reply: str) -> str:
 
 async def _lm_eval(task: Task, reply: str) -> str:
     if task.kind == "text":
-        last = reply.splitlines()[-1].removeprefix("Answer: ")
+        last = (reply.strip().splitlines() or [""])[-1].removeprefix("Answer: ")
         return "right" if any(same_text(gold, last) for gold in task.golds) else "wrong"
     found = (_LETTER if task.kind == "choice" else _NUMBER).findall(reply)
     if not found:

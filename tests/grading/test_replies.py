@@ -12,13 +12,13 @@ from tests.grading.sandboxes import needs_sandbox, the_sandbox
 from tests.grading.tables import DATA, TABLES, cases
 from wfdsl import Task, grade
 
-MOST_WRONG = {"form": 0.02, "prose": 0.04}
-MOST_LOST = {
-    ("replies", "form"): 0.05,
-    ("replies", "prose"): 0.18,
-    ("independent", "form"): 0.08,
-    ("independent", "prose"): 0.65,  # what its author calls prose is far from any statement
+MOST = {
+    ("replies", "form"): (0.05, 0.02),
+    ("replies", "prose"): (0.18, 0.04),
+    ("independent", "form"): (0.10, 0.03),
+    ("independent", "prose"): (0.50, 0.04),  # its author's prose is far from any statement
 }
+"""The largest shares of right replies that are lost, and of wrong ones that are accepted."""
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -30,8 +30,9 @@ async def test_few_right_replies_are_lost_and_fewer_wrong_ones_accepted(table: s
     for form in ("form", "prose"):
         wrong, accepted = counts[form, False, False], counts[form, False, True]
         right, lost = counts[form, True, True], counts[form, True, False]
-        assert accepted <= MOST_WRONG[form] * (wrong + accepted)
-        assert lost <= MOST_LOST[table.partition("_")[0], form] * (right + lost)
+        most_lost, most_accepted = MOST[table.removesuffix("_kept"), form]
+        assert accepted <= most_accepted * (wrong + accepted)
+        assert lost <= most_lost * (right + lost)
 
 
 REPORTED = [json.loads(line) for line in (DATA / "reported.jsonl").read_text("utf-8").splitlines()]
