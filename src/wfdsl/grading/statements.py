@@ -11,13 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
-from unicodedata import normalize
 
 from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import dates_in
+from wfdsl.grading.words import CJK, STRUCTURE, bare, leftover, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -52,8 +51,6 @@ _WORDLIKE = re.compile(
     r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]"
 )
 _LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
-_WORD = re.compile(r"[^\W_]+", re.UNICODE)
-_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _YES = re.compile(r"\W*(yes|no|true|false|是|否|はい|いいえ)\b\W*(?:$|[,.!;—–]|because\b)", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "PREP", "HEAD"})
 _MOST_TOKENS = 80
@@ -139,7 +136,7 @@ def _implied(said: str, sentences: list[tuple[str, bool]], asked: Asked) -> Stat
 
 def _only_option(said: str, asked: Asked) -> Statement | None:
     """The option of which the reply has all words, where it has those of no other, and denies nothing."""
-    said_words, options = _stems(said), [_stems(option) for option in asked.choices[:26]]
+    said_words, options = stems(said), [stems(option) for option in asked.choices[:26]]
     if _denies(said) or not options:
         return None
     shared = frozenset.intersection(*options)  # of `Pacific Ocean` and `Indian Ocean`, what tells them apart
@@ -149,13 +146,6 @@ def _only_option(said: str, asked: Asked) -> Statement | None:
     if not named and len(said_words) <= _SHORT:
         longest = [at for at, words in enumerate(wanted) if words & said_words - shared]
     return Statement(said, ascii_uppercase[longest[0]], "value", is_strong=False) if len(longest) == 1 else None
-
-
-def _stems(text: str) -> frozenset[str]:
-    """The words of a text without the ending of a plural; of Chinese and Japanese, pairs of characters."""
-    plain = _bare(text)
-    pairs = {a + b for run in re.findall(r"[\u3040-\u30ff\u4e00-\u9fff]+", plain) for a, b in pairwise(run)}
-    return frozenset({word.removesuffix("s") for word in plain.split() if not _CJK.search(word)} | pairs)
 
 
 def _denies(said: str) -> bool:
@@ -265,9 +255,7 @@ def _exact_option(text: str, asked: Asked) -> str | None:
     found = _OPTION.fullmatch(text[:LONGEST_SENTENCE])
     assert found is not None  # all parts are optional
     said = found[2].strip(" .")
-    letters = [
-        ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if _bare(option) == _bare(said) != ""
-    ]
+    letters = [ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if bare(option) == bare(said) != ""]
     return letters[0] if letters and (found[1] or letters[0]).upper() == letters[0] else None
 
 
@@ -286,7 +274,7 @@ def _with_letters(text: str, count: int) -> str:
 
 
 def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
-    known = _words_of(asked.question)
+    known = words_of(asked.question)
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence):
         if token.type == "WORD" and 0xE000 <= ord(token[0]) <= 0xE019:
@@ -299,12 +287,6 @@ def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
         if len(tokens) > _MOST_TOKENS:
             return None
     return tokens
-
-
-def _words_of(question: str) -> frozenset[str]:
-    asked = re.split(r"\n\s*\(?A[.):]", question)[0].lower()
-    words = _WORD.findall(asked)
-    return frozenset({*words, *(f"{word}s" for word in words), *_CJK.findall(asked)})
 
 
 def _parsed(tokens: list[Token]) -> Tree[Token] | None:
@@ -357,7 +339,7 @@ class _Reading:
             return value, "value", False
         values = [token for token in last if token.type in _VALUES and str(token) not in self._asked.question]
         others = [token for token in last if token.type not in _VALUES]
-        is_cjk = bool(_CJK.search(self._text))
+        is_cjk = bool(CJK.search(self._text))
         if len(values) == 1 and (is_cjk or all(token.type in _FREE for token in others)):
             return self._value(last[last.index(values[0]) :]) or "", "sentence", False
         return None
@@ -427,7 +409,7 @@ class _Reading:
             return False
         at = ord(tokens[0][0]) - 0xE000
         said = self._text[tokens[0].end_pos :].translate(_LETTERS)
-        return at < len(self._asked.choices) and _bare(said) == _bare(self._asked.choices[at])
+        return at < len(self._asked.choices) and bare(said) == bare(self._asked.choices[at])
 
     def _option_words(self, tokens: list[Token]) -> list[str]:
         last = self._chunks[-1] if len(self._chunks) > 1 or self._is_labelled else tokens
@@ -435,17 +417,17 @@ class _Reading:
 
     def _option(self, words: list[str]) -> str | None:
         """The letter of the option that is said: as it is, or when the words of the question are left out."""
-        known = _words_of(self._asked.question) | _STRUCTURE
-        plain = [_bare(re.sub(r"[\ue000-\ue019]", " ", said)) for said in words]
+        known = words_of(self._asked.question) | STRUCTURE
+        plain = [bare(re.sub(r"[\ue000-\ue019]", " ", said)) for said in words]
         for clean in plain:
             for at, option in enumerate(self._asked.choices):
-                if clean.removeprefix("the ").removeprefix("a ") == _bare(option):
+                if clean.removeprefix("the ").removeprefix("a ") == bare(option):
                     return ascii_uppercase[at]
         for at, option in enumerate(self._asked.choices):
-            wanted = [word for word in _bare(option).split() if word not in known]
+            wanted = [word for word in bare(option).split() if word not in known]
             if wanted and wanted == [word for word in plain[-1].split() if word not in known]:
                 return ascii_uppercase[at]
-            if _CJK.search(option) and plain[0].removesuffix("です") == _bare(option):
+            if CJK.search(option) and plain[0].removesuffix("です") == bare(option):
                 return ascii_uppercase[at]
         return None
 
@@ -463,7 +445,7 @@ class _Reading:
         whole = self._text[first[0].start_pos : stop].strip()
         if len(first) <= _SHORT:
             return whole, "value", False
-        left = _leftover(whole, self._asked.question)
+        left = leftover(whole, self._asked.question)
         if left and left != whole and len(left.split()) <= 2 * _SHORT:
             return left, "sentence", False
         return None
@@ -478,16 +460,11 @@ class _Reading:
         new = [token for token in first if token.type in ("WORD", "MATH")]
         if len(new) <= 1 and not all(token.type in _FREE for token in last):
             return said, "sentence", False
-        left = _leftover(self._text[first[0].start_pos : stop], self._asked.question)
+        left = leftover(self._text[first[0].start_pos : stop], self._asked.question)
         return (left, "sentence", False) if left else None
 
 
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
-_STRUCTURE = frozenset(
-    {"the", "a", "an", "is", "are", "was", "were", "it", "its", "of", "in", "on"}
-    | {"at", "by", "to", "for", "from", "this", "that", "these", "they", "there", "has", "have"}
-    | {"as", "so", "must", "be", "correct", "answer", "right", "option", "did"}
-)
 
 
 def _name(part: Token | Tree[Token]) -> str:
@@ -500,14 +477,3 @@ def _leaves(part: Token | Tree[Token]) -> list[Token]:
 
 def _leads(token: Token) -> bool:
     return token.type in ("FUNC", "KNOWN", "HEAD", "NUMERAL") or (token.type == "PREP" and str(token).lower() == "of")
-
-
-def _bare(text: str) -> str:
-    return " ".join(_WORD.findall(normalize("NFKC", re.sub(r"[²³]", " ", text)).casefold()))
-
-
-def _leftover(text: str, question: str) -> str:
-    """What a sentence says beyond the words of the question: from the first new word to the last."""
-    known = _words_of(question) | _STRUCTURE
-    new = [found for found in re.finditer(r"[^\W_]+(?:['’][^\W_]+)?", text) if found[0].casefold() not in known]
-    return text[new[0].start() : new[-1].end()] if new else ""

@@ -221,7 +221,7 @@ def _cell(column: str, text: str, policy: str, summary: Summary) -> _Cell:
     query = {"policy": policy}
     if column in summary.benchmarks:
         query["benchmark"] = column
-    if column in ("failed", "unjudged", "unanswered"):
+    if column in ("failed", "unjudged"):
         query["outcome"] = column
     return _Cell(text, urlencode(query))
 
