@@ -100,6 +100,24 @@ class ServeSettings(Table):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GradingSettings(Table):
+    """The table [grading]: what graded programs may import, and who judges replies that state no answer."""
+
+    sandbox_packages: str | None = option(
+        None,
+        "a virtual environment, or a folder of packages, that graded programs may import",
+        "--sandbox-packages",
+        metavar="DIR",
+        path=True,
+    )
+    judge: str | None = option(
+        None,
+        "the worker that judges replies which state no answer; without it they are wrong",
+        min_length=1,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLimits(Table):
     """One API key: its table in the file that `[serve] keys` names, under the key's name."""
 
@@ -129,6 +147,7 @@ CONFIGS: Final[Mapping[str, type]] = {
     "budget": Budget,
     "run": RunSettings,
     "serve": ServeSettings,
+    "grading": GradingSettings,
 }
 """The configuration classes of the tables."""
 
@@ -191,6 +210,8 @@ class Experiment:
     """The table [run]: a `RunConfig` with the keys `parallel` and `journal`."""
     serve: ServeSettings = field(default_factory=ServeSettings)
     """The table [serve]."""
+    grading: GradingSettings = field(default_factory=GradingSettings)
+    """The table [grading]."""
     models: Mapping[str, Experiment] = field(default_factory=lambda: MappingProxyType({}))
     """The tables [serve.models.NAME]: what each model of a server runs. Each has the whole file, with its own keys."""
     train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))

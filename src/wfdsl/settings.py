@@ -30,7 +30,7 @@ from wfdsl.own_code import file_of
 if TYPE_CHECKING:  # start-up time
     from pydantic import BaseModel, TypeAdapter, ValidationError
 
-TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "train")
+TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "grading", "train")
 """The tables that a configuration file may have; a pool is read from the first one only."""
 _T = TypeVar("_T")
 _KEY: Final = "wfdsl.option"

@@ -1,25 +1,23 @@
 """How often graders lose right replies and accept wrong ones, and how long a grading takes.
 
-The table of replies is in tests/grading/data, where its README says how it was written. Beside this grader: math-verify
+The tables of replies are in tests/grading/data; a README says how they were written. Beside this grader: math-verify
 for mathematics, and the last number, letter or line, as lm-evaluation-harness takes it (`flexible-extract`).
 """
 
 import asyncio
-import json
 import math
 import random
 import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from math_verify import parse, verify  # type: ignore[import-untyped]
 
+from tests.grading.tables import TABLES, cases
 from wfdsl import Task, grade
 from wfdsl.grading.text import same_text
 
-DATA = Path(__file__).parents[1] / "grading" / "data"
 ADVERSARIAL = 100_000
 PIECES = [
     "1", "1,", "e1", ",", "...", " ", "\n", "{", "}", "(", "$", "\\", "\\boxed{", "\\frac", "\\text{", "-", "=", "^",
@@ -43,24 +41,22 @@ def main() -> None:
 
 async def _measure() -> None:
     judges: dict[str, Judge] = {"wfdsl": _ours, "math-verify": _math_verify, "lm-eval": _lm_eval}
-    for half in ("replies.jsonl", "replies_kept.jsonl"):
+    for table in TABLES:
         for name, judge in judges.items():
-            await _print_rates(half, name, judge)
+            await _print_rates(table, name, judge)
     await _print_times()
 
 
-async def _print_rates(half: str, name: str, judge: Judge) -> None:
-    tasks, counts = _tasks(), Counter[tuple[str, str, str]]()
-    for line in (DATA / half).read_text("utf-8").splitlines():
-        number, truth, style, _, reply = json.loads(line)
-        counts[style, truth, await judge(tasks[number], reply)] += 1
-    for style in ("form", "prose"):
+async def _print_rates(table: str, name: str, judge: Judge) -> None:
+    counts = Counter[tuple[str, bool, str]]()
+    for case in cases(table):
+        counts[case.form, case.is_right, await judge(case.task, case.reply)] += 1
+    for form in ("form", "prose"):
         right, wrong = (
-            {said: counts[style, truth, said] for said in ("right", "wrong", "unanswered")}
-            for truth in ("right", "wrong")
+            {said: counts[form, truth, said] for said in ("right", "wrong", "unanswered")} for truth in (True, False)
         )
         print(
-            f"{half:20} {name:12} {style:6} right refused {_rate(right, 'wrong')}"
+            f"{table:16} {name:12} {form:6} right refused {_rate(right, 'wrong')}"
             f"  unanswered {_rate(right, 'unanswered')}  wrong accepted {_rate(wrong, 'right')}"
         )
 
@@ -71,20 +67,6 @@ def _rate(counts: dict[str, int], said: str) -> str:
     middle, width = share + z * z / (2 * total), z * math.sqrt(share * (1 - share) / total + z * z / (4 * total**2))
     low, high = ((middle + sign * width) / (1 + z * z / total) for sign in (-1, 1))
     return f"{counts[said]:3} of {total} = {share:5.1%} ({max(low, 0):.1%} to {high:.1%})"
-
-
-def _tasks() -> dict[int, Task]:
-    rows = map(json.loads, (DATA / "reply_questions.jsonl").read_text("utf-8").splitlines())
-    return {
-        row["id"]: Task(
-            id=str(row["id"]),
-            question=row["question"],
-            gold=row["gold"],
-            kind=row["kind"],
-            choices=tuple(line[3:] for line in row["question"].split("\n")[1:]) if row["kind"] == "choice" else (),
-        )
-        for row in rows
-    }
 
 
 async def _ours(task: Task, reply: str) -> str:
@@ -103,7 +85,8 @@ async def _math_verify(task: Task, reply: str) -> str:
 
 async def _lm_eval(task: Task, reply: str) -> str:
     if task.kind == "text":
-        return "right" if same_text(task.gold, reply.splitlines()[-1].removeprefix("Answer: ")) else "wrong"
+        last = (reply.strip().splitlines() or [""])[-1].removeprefix("Answer: ")
+        return "right" if any(same_text(gold, last) for gold in task.golds) else "wrong"
     found = (_LETTER if task.kind == "choice" else _NUMBER).findall(reply)
     if not found:
         return "unanswered"
@@ -114,7 +97,7 @@ async def _lm_eval(task: Task, reply: str) -> str:
 
 async def _print_times() -> None:
     made, times = random.Random(7), []
-    tasks = list(_tasks().values())
+    tasks = list({case.task.id: case.task for case in cases("replies")}.values())
     await grade(tasks[0], "\\boxed{x}")
     for number in range(ADVERSARIAL):
         reply = "".join(made.choices(PIECES, k=made.randrange(1, 60)))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from wfdsl.grading.code import VerdictCache, grade_program
+from wfdsl.grading.code import grade_program
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.tasks.task import CodeTests
 
@@ -48,18 +48,18 @@ async def timed(
 
 async def costs(sandbox: Sandbox) -> Table:
     """What one run of each kind takes."""
-    program, cache = "def f(x): return x + 1", VerdictCache()
+    program = "def f(x): return x + 1"
 
     async def run() -> object:
         return await sandbox.run("print(1)")
 
     kinds: dict[str, Callable[[], Awaitable[object]]] = {
         "run a program": run,
-        "function, 3 tests": lambda: grade_program(program, FUNCTION, sandbox=sandbox, verdicts=None),
+        "function, 3 tests": lambda: grade_program(program, FUNCTION, sandbox=sandbox, cached=False),
         "checking text, 3 calls (two processes)": lambda: grade_program(
-            program, CHECKER, sandbox=sandbox, verdicts=None
+            program, CHECKER, sandbox=sandbox, cached=False
         ),
-        "function, cached verdict": lambda: grade_program(program, FUNCTION, sandbox=sandbox, verdicts=cache),
+        "function, cached verdict": lambda: grade_program(program, FUNCTION, sandbox=sandbox),
     }
     table = Table(title=f"one after the other, {RUNS} times; load of the machine {os.getloadavg()[0]:.1f}")
     for heading in ("what", "median ms", "fastest ms"):
@@ -67,8 +67,6 @@ async def costs(sandbox: Sandbox) -> Table:
     for name, act in kinds.items():
         await act()
         table.add_row(name, *typical(await timed(act, RUNS)))
-    table.add_row("run a program in a warm process", *typical(await timed(run, RUNS, before=sandbox.warm_up)))
-    await sandbox.cool_down()
     return table
 
 
@@ -90,7 +88,7 @@ async def lag(sandbox: Sandbox) -> str:
     ticking = asyncio.create_task(tick())
     begun = time.perf_counter()
     verdicts = await asyncio.gather(
-        *(grade_program(f"def f(x): return x + {n}", FUNCTION, sandbox=sandbox, verdicts=None) for n in range(PARALLEL))
+        *(grade_program(f"def f(x): return x + {n}", FUNCTION, sandbox=sandbox, cached=False) for n in range(PARALLEL))
     )
     seconds = time.perf_counter() - begun
     ticking.cancel()
@@ -107,7 +105,7 @@ async def human_eval(sandbox: Sandbox, rows: list[dict[str, str]]) -> str:
 
     async def outcomes(body: Callable[[dict[str, str]], str]) -> dict[str, int]:
         verdicts = await asyncio.gather(
-            *(grade_program(body(row), tests_of(row), sandbox=sandbox, verdicts=None) for row in rows)
+            *(grade_program(body(row), tests_of(row), sandbox=sandbox, cached=False) for row in rows)
         )
         return dict(Counter(verdict.outcome for verdict in verdicts))
 

@@ -14,6 +14,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.voting import MajorityVote
+from wfdsl.evaluation.estimate import estimate_policies
 from wfdsl.evaluation.evaluate import final_part
 from wfdsl.evaluation.fingerprints import task_hash
 from wfdsl.evaluation.statistics import accuracy_of, difference_of
@@ -358,3 +359,35 @@ async def test_workers_are_asked_for_the_form_of_the_answer() -> None:
 
     assert len(asked) == 1
     assert "End with the colour." in asked[0]
+
+
+@pytest.mark.parametrize(("said", "outcome"), [("Right.", "right"), ("wrong", "wrong"), ("I cannot say", "wrong")])
+async def test_a_judge_reads_only_replies_that_state_no_answer(said: str, outcome: str) -> None:
+    seen: list[str] = []
+
+    def script(call: Call) -> str:
+        text = str(call.messages)
+        if "Reference answer" in text:
+            seen.append(text)
+            return said
+        return "It could be 1 or perhaps 2." if "zero" in text else "Answer: 7"
+
+    pool, _ = pool_of(script)
+    asked = [Task(id=name, question=f"What is {name}?", gold="1") for name in ("zero", "one")]
+
+    judged, _ = await trials_of(evaluation(pool, tasks=asked, judge=0), grader=None)
+    without, _ = await trials_of(evaluation(pool, tasks=asked), grader=None)
+
+    assert {trial.task: trial.outcome for trial in judged} == {"zero": outcome, "one": "wrong"}
+    assert [trial.outcome for trial in without] == ["wrong", "wrong"]
+    assert len(seen) == 1
+    assert estimate_policies(evaluation(pool, tasks=asked, judge=0))[-1].calls == 2
+
+
+async def test_the_calls_of_a_judge_are_in_the_budget() -> None:
+    pool, _ = pool_of(["It could be 1 or perhaps 2."])
+    what = evaluation(pool, tasks=[Task(id="0", question="How many?", gold="1")], judge=0)
+
+    trials, stopped = await trials_of(what, grader=None, budget=Budget(calls=1))
+
+    assert (bool(stopped), trials) == (True, [])

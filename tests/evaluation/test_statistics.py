@@ -59,6 +59,7 @@ def test_what_is_not_judged_is_in_no_accuracy_but_in_the_bounds() -> None:
     found = accuracy_of([trial(task=f"t{number}", outcome=outcome) for number, outcome in enumerate(outcomes)])
 
     assert (found.right, found.wrong, found.unjudged, found.failed) == (2, 1, 1, 1)
+    assert (found.unanswered, accuracy_of([trial(outcome="wrong", extracted="7")]).unanswered) == (1, 0)
     assert found.value == pytest.approx(2 / 3)
     assert (found.low, found.high) == pytest.approx((2 / 5, 4 / 5))
     assert found.tasks == 3

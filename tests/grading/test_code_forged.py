@@ -21,6 +21,8 @@ HUGE = 10**5000
 class ForgedSlot:
     """A slot whose process sends these frames, whatever it is asked."""
 
+    tier = "bubblewrap"
+
     def __init__(self, *frames: bytes) -> None:
         self._frames = list(frames)
 

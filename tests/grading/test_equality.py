@@ -109,10 +109,6 @@ async def test_letter_and_option_agree(reply: str, outcome: str) -> None:
     assert (await grade(choice_task("B", "Venus", "Mercury", "Mars"), reply)).outcome == outcome
 
 
-async def test_a_gold_letter_without_an_option_is_unjudged() -> None:
-    assert (await grade(choice_task("Z", "Venus", "Mercury"), "Answer: A")).outcome == "unjudged"
-
-
 async def test_a_verdict_says_statement_normal_forms_and_rule() -> None:
     verdict = await grade(math_task(r"\frac{1}{2}"), "First.\nSo the answer is 0.5.")
 

@@ -1,39 +1,53 @@
-"""The table of replies that was written before the rules: how many right ones are lost, and wrong ones accepted."""
+"""The tables of replies: how many right ones are lost, and wrong ones accepted; and replies that were reported."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.grading.sandboxes import needs_sandbox, the_sandbox
+from tests.grading.tables import DATA, TABLES, cases
 from wfdsl import Task, grade
 
-DATA = Path(__file__).parent / "data"
-MOST_WRONG = {"form": 0.02, "prose": 0.04}
-MOST_LOST = {"form": 0.05, "prose": 0.18}
+MOST = {
+    ("replies", "form"): (0.05, 0.02),
+    ("replies", "prose"): (0.18, 0.04),
+    ("independent", "form"): (0.10, 0.03),
+    ("independent", "prose"): (0.50, 0.04),  # its author's prose is far from any statement
+}
+"""The largest shares of right replies that are lost, and of wrong ones that are accepted."""
 
 
-def _tasks() -> dict[int, Task]:
-    tasks = {}
-    for line in (DATA / "reply_questions.jsonl").read_text("utf-8").splitlines():
-        row = json.loads(line)
-        options = row["question"].split("\n")[1:] if row["kind"] == "choice" else []
-        given = {"question": row["question"], "gold": row["gold"], "kind": row["kind"]}
-        tasks[row["id"]] = Task(id=str(row["id"]), choices=tuple(option[3:] for option in options), **given)
-    return tasks
+@pytest.mark.parametrize("table", TABLES)
+async def test_few_right_replies_are_lost_and_fewer_wrong_ones_accepted(table: str) -> None:
+    counts = Counter[tuple[str, bool, bool]]()
+    for case in cases(table):
+        counts[case.form, case.is_right, (await grade(case.task, case.reply)).outcome == "right"] += 1
+
+    for form in ("form", "prose"):
+        wrong, accepted = counts[form, False, False], counts[form, False, True]
+        right, lost = counts[form, True, True], counts[form, True, False]
+        most_lost, most_accepted = MOST[table.removesuffix("_kept"), form]
+        assert accepted <= most_accepted * (wrong + accepted)
+        assert lost <= most_lost * (right + lost)
 
 
-@pytest.mark.parametrize("half", ["replies.jsonl", "replies_kept.jsonl"])
-async def test_few_right_replies_are_lost_and_fewer_wrong_ones_accepted(half: str) -> None:
-    tasks, counts = _tasks(), Counter[tuple[str, str, bool]]()
-    for line in (DATA / half).read_text("utf-8").splitlines():
-        task, truth, style, _, reply = json.loads(line)
-        counts[style, truth, (await grade(tasks[task], reply)).outcome == "right"] += 1
+REPORTED = [json.loads(line) for line in (DATA / "reported.jsonl").read_text("utf-8").splitlines()]
 
-    for style in ("form", "prose"):
-        wrong, accepted = counts[style, "wrong", False], counts[style, "wrong", True]
-        right, lost = counts[style, "right", True], counts[style, "right", False]
-        assert accepted <= MOST_WRONG[style] * (wrong + accepted)
-        assert lost <= MOST_LOST[style] * (right + lost)
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(row, marks=needs_sandbox if row["kind"] == "code" else ()) for row in REPORTED]
+)
+async def test_replies_that_were_once_graded_wrongly_are_not_any_more(case: dict[str, Any]) -> None:
+    task = Task.model_validate({"id": "1", "question": "?", "gold": "", **case_of(case)})
+
+    verdict = await grade(task, case["reply"], sandbox=the_sandbox() if task.kind == "code" else None)
+
+    assert verdict.outcome == case["expected"], verdict
+
+
+def case_of(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("kind", "gold", "tests") if name in row}

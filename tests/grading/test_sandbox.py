@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.grading.sandboxes import LIMITS, left_running, needs_sandbox, the_sandbox
-from wfdsl.errors import UsageError
-from wfdsl.grading import code
+from tests.grading.sandboxes import LIMITS, in_both_tiers, left_running, needs_sandbox, the_sandbox
 from wfdsl.grading.code import grade_program
-from wfdsl.grading.sandbox import Sandbox, SandboxLimits, SandboxMissing, probe
+from wfdsl.grading.sandbox import Sandbox, SandboxLimits, SandboxMissing, isolation, probe
+from wfdsl.grading.sandbox.isolation import site_packages
 from wfdsl.tasks.task import CodeTests
 
 TESTS = CodeTests(style="function", inputs=("[1]",), expected=("1",), entry_point="f", timeout_s=10)
@@ -79,34 +77,48 @@ def test_packages_are_there_when_they_are_asked_for(tmp_path: Path) -> None:
     assert ran.output == b"7\n", ran
 
 
-async def test_without_bubblewrap_nothing_is_judged_and_the_reason_says_what_to_install(
+def test_the_packages_of_a_virtual_environment_are_those_of_its_site_packages(tmp_path: Path) -> None:
+    modules = tmp_path / "lib" / "python3.11" / "site-packages"
+    modules.mkdir(parents=True)
+
+    assert site_packages(tmp_path) == str(modules)
+    with pytest.raises(SandboxMissing):
+        site_packages(tmp_path / "nonesuch")
+
+
+@pytest.mark.parametrize("broken", ["missing", "echo 'bwrap: No permissions to create new namespace' >&2; exit 1"])
+async def test_without_namespaces_programs_are_graded_by_landlock_or_unjudged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, broken: str
+) -> None:
+    """Where `unshare` is refused."""
+    if broken != "missing":
+        for name in ("bwrap", "unshare"):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{broken}\n", "utf-8")
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox = Sandbox(slots=1, limits=LIMITS)
+
+    right = await grade_program("def f(x): return 1", TESTS, sandbox=sandbox, cached=False)
+    wrong = await grade_program("def f(x): return 2", TESTS, sandbox=sandbox, cached=False)
+
+    assert (right.outcome, wrong.outcome) in {("right", "wrong"), ("unjudged", "unjudged")}
+    assert right.rule == ("tests in Landlock" if right.outcome == "right" else "")
+
+
+async def test_where_neither_tier_holds_nothing_is_judged_and_the_reason_names_both(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    code.shared_sandbox.cache_clear()
+    monkeypatch.setattr(isolation, "_LANDLOCK", 999)  # as on a kernel without it
 
-    right = await grade_program("def f(x): return 1", TESTS, verdicts=None)
-    wrong = await grade_program("def f(x): return 2", TESTS, verdicts=None)
+    sandbox = Sandbox(slots=1, limits=LIMITS)
+    found = [await grade_program(f"def f(x): return {n}", TESTS, sandbox=sandbox, cached=False) for n in (1, 2)]
 
-    assert (right.outcome, wrong.outcome) == ("unjudged", "unjudged")
-    assert "`bwrap` is not installed: install bubblewrap 0.8 or later" in right.reason
-    with pytest.raises(UsageError, match="apt-get install bubblewrap"):
-        Sandbox()
-
-
-@needs_sandbox
-async def test_a_bubblewrap_that_cannot_build_walls_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    broken = tmp_path / "bwrap"
-    broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n", "utf-8")
-    broken.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    sandbox = Sandbox(slots=1)
-
-    verdict = await grade_program("def f(x): return 1", TESTS, sandbox=sandbox, verdicts=None)
-
-    assert verdict.outcome == "unjudged"
-    assert "No permissions to create new namespace" in verdict.reason
-    assert "capability SYS_ADMIN" in verdict.reason
+    assert [verdict.outcome for verdict in found] == ["unjudged"] * 2
+    assert "`bwrap` is not installed" in found[0].reason
+    assert "Landlock needs Linux" in found[0].reason
 
 
 @needs_sandbox
@@ -119,23 +131,40 @@ async def test_walls_that_do_not_hold_are_refused_by_name(monkeypatch: pytest.Mo
         await sandbox.run("print(1)")
 
 
-async def test_a_sandbox_without_walls_is_said_aloud_and_in_every_reason(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        sandbox = Sandbox(slots=1, unsafe=True)
+@pytest.mark.parametrize("tier", in_both_tiers)
+async def test_a_package_that_is_not_there_is_unjudged_and_one_that_does_not_exist_is_wrong(tier: str) -> None:
+    programs = ("import numpy\ndef f(x): return 1", "import nonesuch\ndef f(x): return 1")
 
-    verdict = await grade_program("def f(x): return 1", TESTS, sandbox=sandbox, verdicts=None)
+    found = [await grade_program(program, TESTS, sandbox=the_sandbox(tier)) for program in programs]
 
-    assert "WITHOUT a sandbox" in caplog.text
-    assert (verdict.outcome, verdict.reason) == ("right", "UNSAFE, without a sandbox: all 1 tests passed")
+    assert [(verdict.outcome, "numpy" in verdict.reason) for verdict in found] == [("unjudged", True), ("wrong", False)]
 
 
-async def test_without_walls_a_program_and_its_children_still_end_in_time() -> None:
-    sandbox = Sandbox(slots=1, unsafe=True)
+@pytest.mark.parametrize("tier", in_both_tiers)
+@pytest.mark.parametrize(("program", "outcome"), [("def f(x): return 1", "right"), ("def f(x): return 2", "wrong")])
+async def test_the_verdict_names_what_isolated_the_program(tier: str, program: str, outcome: str) -> None:
+    verdict = await grade_program(program, TESTS, sandbox=the_sandbox(tier), cached=False)
 
-    ran = await sandbox.run("import os\nprint(os.getpid(), os.fork(), flush=True)\nwhile True: pass", timeout_s=1.0)
-    gone = await sandbox.run("print(1)")
+    assert (verdict.outcome, verdict.rule) == (outcome, f"tests in {tier}")
 
-    assert (ran.ending, gone.output) == ("timeout", b"1\n")
+
+@pytest.mark.parametrize("tier", in_both_tiers[1:])
+async def test_what_the_second_tier_refuses_is_unjudged(tier: str) -> None:
+    program = "import os\ndef f(x): return os.fork() and 1"
+
+    verdict = await grade_program(program, TESTS, sandbox=the_sandbox(tier))
+
+    assert verdict.outcome == "unjudged"
+
+
+@pytest.mark.parametrize("tier", in_both_tiers[1:])
+async def test_the_files_of_the_second_tier_are_bounded(tier: str) -> None:
+    source = "import os\nfor n in range(100): open(f'{n}', 'wb').write(bytes(1 << 20))\nimport time\ntime.sleep(9)"
+
+    ran = await the_sandbox(tier).run(source)
+
+    assert ran.exit_code != 0
+    assert ran.errors.endswith("MiB of files")
 
 
 def test_a_limit_of_nothing_is_refused() -> None:

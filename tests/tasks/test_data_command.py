@@ -131,6 +131,27 @@ def test_check_names_gold_answers_that_are_judged_wrong(
     assert told.endswith("3 tasks: 1 right, 1 wrong, 1 without gold\n")
 
 
+def test_check_finds_a_grader_that_accepts_wrong_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lenient_graders.py").write_text("def any(task, text):\n    return True")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    row = {"id": "a", "question": "?", "gold": "1", "kind": "custom", "grader": "lenient_graders:any"}
+    (tmp_path / "x.jsonl").write_text(json.dumps(row))
+
+    assert main(["check", str(tmp_path / "x.jsonl")]) == 1
+    assert capsys.readouterr().out.endswith("1 tasks: 1 accepts a wrong answer\n")
+
+
+def test_the_kinds_of_a_file_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"question": "2+2?", "answer": "4"}, {"question": "Capital of Peru?", "answer": "Lima"}]
+    file = tmp_path / "x.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    assert main(["convert", str(file)]) == 0
+    assert capsys.readouterr().err == f"{file}: read as trainer: 1 math, trainer: 1 text\n"
+
+
 def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = {"id": "a", "question": "?", "gold": "1", "kind": "custom", "grader": "no_such_module_here:judge"}
     (tmp_path / "x.jsonl").write_text(json.dumps(row))
@@ -165,6 +186,5 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
     caught = capsys.readouterr()
     assert (code, caught.out) == (2, "")
-    assert told in caught.err
-    assert caught.err.count("\n") == 1
+    assert told in caught.err.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []

@@ -15,9 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.grading.sandboxes import needs_sandbox, the_sandbox
 from wfdsl.errors import UsageError
+from wfdsl.grading.grade import grade
 from wfdsl.tasks import code_formats
-from wfdsl.tasks.conversion import BadRow, Origin, named_task, to_task
+from wfdsl.tasks.conversion import BadRow, Origin, mapped_task, named_task, parse_mapping, to_task
 from wfdsl.tasks.formats import FORMATS
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.task import Task, task_line
@@ -195,17 +197,15 @@ def test_humaneval_checks_the_function_it_asks_for() -> None:
     assert task.gold.startswith(task.tests.preamble)
 
 
+@needs_sandbox
 @pytest.mark.parametrize("file", ["HumanEval.jsonl.gz", "mbpp.jsonl", "mbpp_sanitized.jsonl", "bigcodebench.jsonl"])
-def test_the_reference_solution_passes_the_checker_and_an_empty_one_does_not(file: str) -> None:
+async def test_the_reference_solution_is_right_and_an_empty_one_is_wrong(file: str) -> None:
     for task in load_tasks(DATA / file):
         assert task.tests is not None
-        whole = f"{task.gold}\n{task.tests.checker}"
-        empty = f"{task.tests.preamble}\ndef {task.tests.entry_point}(*args):\n    pass\n{task.tests.checker}"
+        empty = f"{task.tests.preamble}\ndef {task.tests.entry_point}(*args):\n    pass\n"
+        found = [await grade(task, f"```python\n{code}\n```", sandbox=the_sandbox()) for code in (task.gold, empty)]
 
-        # The rows are ours or HumanEval's own, so that they may run here.
-        exec(compile(whole, task.id, "exec"), {"__name__": "checked"})
-        with pytest.raises((AssertionError, TypeError)):
-            exec(compile(empty, task.id, "exec"), {"__name__": "checked"})
+        assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
 
 
 def test_mbpp_shows_its_tests_but_not_the_challenge() -> None:
@@ -332,7 +332,7 @@ def test_hidden_cases_of_another_form_are_refused(private: str, told: str) -> No
         read("livecodebench", contest(private))
 
 
-@pytest.mark.parametrize("row", [{"question": "2+2?", "answer": "4"}, {"problem": "2+2?", "answer": "4"}, {"a": 1}])
+@pytest.mark.parametrize("row", [{"question": "2+2?", "reply": "4"}, {"a": 1}])
 def test_columns_of_no_known_format_are_named_with_the_cure(row: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text(json.dumps(row))
@@ -380,6 +380,9 @@ ROWS = {
     for line in (DATA / file).read_text(encoding="utf-8").splitlines()[:1]
 } | {
     "fields": {"id": "a", "question": "?", "gold": "1", "kind": "choice", "choices": ["a", "b"], "level": 2},
+    "arc": {"id": "a", "question": "?", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"},
+    "triviaqa": {"question": "?", "question_id": "a", "answer": {"value": "x", "aliases": ["y"]}},
+    "trainer": {"prompt": [{"role": "user", "content": "?"}], "reward_model": {"ground_truth": "1"}, "label": "2"},
     "gpqa": {"Question": "?", "Correct Answer": "a", **{f"Incorrect Answer {n}": f"b{n}" for n in (1, 2, 3)}},
     "humaneval": dict.fromkeys(["task_id", "prompt", "entry_point", "canonical_solution", "test"], "pass"),
     "wfdsl": {"id": "a", "question": "?", "gold": "1", "kind": "math", "tests": None, "metadata": {}},
@@ -426,3 +429,97 @@ def test_a_list_of_one_is_its_value(gold: object, found: str) -> None:
 def test_a_gold_answer_of_several_values_is_refused(gold: object) -> None:
     with pytest.raises(BadRow, match="a text is needed where it has"):
         to_task(named_task, {"question": "How many?", "gold": gold}, Origin("own"))
+
+
+def chat(text: str) -> list[dict[str, str]]:
+    return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
+
+
+def verl(text: str, gold: Any, **more: Any) -> dict[str, Any]:
+    return {"data_source": "x", "prompt": chat(text), "reward_model": {"style": "rule", "ground_truth": gold}, **more}
+
+
+PRIME_INPUTS = {"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7\n"]}
+PRIME_CALLS = {"fn_name": "add", "inputs": [[1, 2]], "outputs": [[3]]}
+OPTIONS = "Which is a planet?\nA. Mars\nB. Sirius"
+
+
+@pytest.mark.parametrize(
+    ("row", "format_name", "kind", "golds"),
+    [
+        (verl("2+2?", "4", ability="math"), "trainer", "math", ["4"]),
+        (verl("Solve x^2=2.", "\\sqrt{2}", ability="MATH"), "trainer", "math", ["\\sqrt{2}"]),  # DAPO
+        (verl("Add.", json.dumps(PRIME_INPUTS), ability="code"), "trainer", "code", [""]),  # PRIME
+        (verl("Add.", json.dumps(PRIME_CALLS), ability="code"), "trainer", "code", [""]),
+        (verl(OPTIONS, "A", ability="science"), "trainer", "choice", ["A"]),
+        (verl("Which port?", ["Rome", "Roma"]), "trainer", "text", ["Rome", "Roma"]),
+        (verl("Who?", "Ada Lovelace", extra_info={"answer_type": "String"}), "rlpr", "text", ["Ada Lovelace"]),
+        (verl("How?", "2.5", extra_info={"answer_type": "Float"}), "rlpr", "math", ["2.5"]),
+        ({"prompt": chat("2+2?"), "label": "4", "metadata": {"level": 2}}, "trainer", "math", ["4"]),  # slime
+        ({"input": "2+2?", "label": "4"}, "trainer", "math", ["4"]),  # OpenRLHF
+        ({"prompt": chat("2+2?"), "solution": "It is $\\boxed{4}$."}, "trainer", "math", ["4"]),  # TRL
+        ({"question": "2+2?", "answer": "4", "info": {"level": 1}}, "trainer", "math", ["4"]),  # verifiers
+        ({"prompt": chat("Double x."), "verification_info": {"test_cases": [{"input": "2", "output": "4"}]}},
+         "trainer", "code", [""]),
+        ({"prompt": "Write f.", "tests": ["assert f(1) == 2"]}, "trainer", "code", [""]),
+        ({"question": "2+5?", "answer": "7"}, "trainer", "math", ["7"]),
+        ({"problem": "2+5?", "answer": "7", "solution": "2+5 is 7"}, "trainer", "math", ["7"]),
+        (ROWS["arc"], "arc", "choice", ["B"]),
+        (ROWS["triviaqa"], "triviaqa", "text", ["x", "y"]),
+    ],
+)  # fmt: skip
+def test_rows_of_trainers_are_of_the_right_kind(
+    row: dict[str, Any], format_name: str, kind: str, golds: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(row))
+
+    (task,) = load_tasks(file)
+
+    assert (task.source, task.kind, list(task.golds)) == (format_name, kind, golds)
+    assert "system" not in task.question
+    assert "Be brief" not in task.question
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("tests", "program"),
+    [
+        (PRIME_INPUTS, "print(sum(map(int, input().split())))"),
+        (PRIME_CALLS, "def add(a, b):\n    return a + b"),
+        (["assert add(1, 2) == 3"], "def add(a, b):\n    return a + b"),
+        ([{"input": "1 2", "output": "3"}], "a, b = map(int, input().split())\nprint(a + b)"),
+    ],
+)
+async def test_tests_of_trainers_tell_right_programs_from_wrong_ones(tests: Any, program: str) -> None:
+    task = read("trainer", verl("Add.", json.dumps(tests)))
+
+    found = [await grade(task, f"```python\n{code}\n```", sandbox=the_sandbox()) for code in (program, "add = print")]
+
+    assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "found"),
+    [
+        ({"prompt": chat("2+2?"), "answer": "4"}, "question=prompt,gold=answer", ("2+2?", "4")),
+        (
+            {"q": "Which?", "a": 2, "c": ["x", "y", "z"]},
+            "question=q,gold=a,choices=c",
+            ("Which?\n\nA. x\nB. y\nC. z", "C"),
+        ),
+        (ROWS["arc"], "question=question,gold=answerKey,choices=choices", ("?\n\nA. x\nB. y", "B")),
+    ],
+)
+def test_chats_and_options_can_be_mapped(row: dict[str, Any], columns: str, found: tuple[str, str]) -> None:
+    task = to_task(mapped_task(parse_mapping(columns)), row, Origin("own"))
+
+    assert (task.question, task.gold) == found
+
+
+@pytest.mark.parametrize("gold", ["Z", "5", "none of them"])
+def test_a_choice_that_cannot_be_met_is_refused(gold: str) -> None:
+    row = {"question": "Which?", "gold": gold, "choices": ["x", "y"]}
+
+    with pytest.raises(BadRow):
+        to_task(named_task, row, Origin("own"))

@@ -49,7 +49,7 @@ def tasks(draw: st.DrawFn) -> Task:
         kind=kind,
         source=draw(st.text()),
         split=draw(st.sampled_from(["", "train", "test"])),
-        choices=tuple(draw(st.lists(st.text(), max_size=4))),
+        choices=() if kind == "choice" else tuple(draw(st.lists(st.text(), max_size=4))),
         tests=tests if kind == "code" else None,
         grader="module:function" if kind == "custom" else "",
         metadata=draw(st.dictionaries(st.text(), plain, max_size=3)),

@@ -271,7 +271,7 @@ def test_a_pass_rate_is_a_number_from_0_to_1(rate: object, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        ({"math": 11}, "too few tasks are left (math has 10 of 11): add files, ask for math=10, or allow fewer"),
+        ({"math": 11}, "too few tasks are left (math has 10 of 11): add files, or ask for -n math=10"),
         ({"code": 1}, "there are no tasks of the domain 'code': there are math"),
         ({"math": -1}, "math=-1"),
         (0, "ask for at least one"),

@@ -1,6 +1,6 @@
 """Look at tasks, convert them, choose a training mix, draw from a gym, check gold answers; few-shot examples.
 
-`check` exits with 1 if a gold answer is graded wrong, and with 3 if one could not be graded.
+`check` exits with 1 if a gold answer is graded wrong or a wrong one right, and with 3 if one could not be graded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # start-up time: tasks import pydantic
 _ACTIONS = {
     "show": "look at tasks: how many of what kind, and the first few",
     "convert": "write tasks as JSON lines that every command reads",
-    "check": "grade each gold answer against itself",
+    "check": "grade each gold answer, and a wrong one",
     "select": "choose a training mix: difficult, diverse, without repeats",
     "gym": "draw tasks from a gym",
     "formats": "list the formats and the short names of data sets that are known",
@@ -100,13 +100,6 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         "--pass-between", nargs=2, type=float, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="leave out the others"
     )
     parser.add_argument(
-        "--harder",
-        type=float,
-        metavar="F",
-        help="choose diverse ones among the F x N most difficult; 1 takes the most difficult (default: 3)",
-    )
-    parser.add_argument("--allow-fewer", action="store_true", help="a domain may have fewer tasks than asked for")
-    parser.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest is written next to it"
     )
 
@@ -125,7 +118,18 @@ def _read(args: argparse.Namespace) -> list[Task]:
     from wfdsl.tasks.loading import load_tasks
 
     columns = parse_mapping(args.map) if args.map else None
-    return load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
+    tasks = load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
+    if args.action != "show":
+        print(f"{args.tasks}: read as {_kinds(tasks)}", file=sys.stderr)
+    return tasks
+
+
+def _kinds(tasks: list[Task]) -> str:
+    """The formats of tasks and what they are graded as, such as `gsm8k: 3 math`."""
+    from collections import Counter
+
+    counts = Counter((task.source or "unnamed", task.kind) for task in tasks)
+    return ", ".join(f"{source}: {count} {kind}" for (source, kind), count in sorted(counts.items()))
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -183,7 +187,6 @@ def _write(tasks: list[Task], out: str | None) -> int:
 def _select(args: argparse.Namespace) -> int:
     from wfdsl.tasks.loading import load_tasks
     from wfdsl.tasks.selection import (
-        HARDER,
         PAPER_COUNT,
         Criteria,
         manifest,
@@ -196,10 +199,9 @@ def _select(args: argparse.Namespace) -> int:
 
     criteria = Criteria(
         seed=args.seed,
-        harder=HARDER if args.harder is None else args.harder,
         pass_rates=read_pass_rates(args.pass_rates) if args.pass_rates else {},
         pass_between=(args.pass_between[0], args.pass_between[1]),
-        fewer_allowed=args.allow_fewer or args.count is None,
+        fewer_allowed=args.count is None,
     )
     counts = PAPER_COUNT if args.count is None else parse_counts(args.count)
     inputs = {name: load_tasks(name) for name in args.files}
@@ -235,12 +237,12 @@ def _check(args: argparse.Namespace) -> int:
 
     tasks = _read(args)
     checked = check_gold(tasks)
-    for task, verdict in checked.misses:
-        where = f"{task.id}: {verdict.outcome}"
+    for task, found, verdict in checked.misses:
+        where = f"{task.id}: {found}"
         print(f"{where}: gold {_short(task.gold, _GOLD_CHARS)!r}: {verdict.reason or 'no reason given'}")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.counts.items() if count)
     print(f"{len(tasks)} tasks: {counts}")
-    if checked.counts["wrong"]:
+    if checked.counts["wrong"] or checked.counts["accepts a wrong answer"]:
         return WRONG
     return UNJUDGED if checked.counts["unjudged"] else OK
 

@@ -24,7 +24,7 @@ from wfdsl.cli.options import (
 from wfdsl.cli.task_options import add_answer_format_option, add_task_options
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
-from wfdsl.experiment import RunSettings
+from wfdsl.experiment import GradingSettings, RunSettings
 from wfdsl.interpreter.budget import Budget
 
 _ACTIONS = {
@@ -76,6 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser, ConductorConfig, "conductor", without=["model"])
     add_options(parser, Budget, "budget", only=["usd"])
     add_options(parser, RunSettings, "run", without=["concurrency", "parallel"])
+    add_options(parser, GradingSettings, "grading")
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     for name, about in _ACTIONS.items():
         _CONFIGURE[name](actions.add_parser(name, help=about, description=about))

@@ -26,6 +26,7 @@ from wfdsl.evaluation.baselines.fitted import FittedPolicy, fit_cost_table, fit_
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.judge import worker_named
 from wfdsl.evaluation.manifest import begin_folder, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.plots import require_matplotlib
 from wfdsl.evaluation.policy_names import policies_of
@@ -253,6 +254,8 @@ def evaluation_of(
         repeats=args.repeats,
         seed=None if args.no_seed else seed,
         options=run_options(experiment.run, without=("concurrency", "seed")),
+        judge=None if (judge := experiment.grading.judge) is None else worker_named(pool, judge),
+        sandbox_packages=experiment.grading.sandbox_packages,
     )
 
 

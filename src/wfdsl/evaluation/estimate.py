@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wfdsl.conductor.policy import Policy
+from wfdsl.evaluation.judge import LONGEST_TAIL, judged_text, judging
 from wfdsl.evaluation.trials import Evaluation
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.worker_profile import estimate
@@ -49,7 +50,8 @@ def estimate_policies(evaluation: Evaluation) -> list[PolicyEstimate]:
     Raises:
         UsageError: a fixed workflow cannot run on the pool.
     """
-    return [_of_policy(name, policy, evaluation) for name, policy in evaluation.policies.items()]
+    found = [_of_policy(name, policy, evaluation) for name, policy in evaluation.policies.items()]
+    return found if evaluation.judge is None else [*found, _of_judge(evaluation.judge, evaluation)]
 
 
 def estimate_text(found: list[PolicyEstimate]) -> str:
@@ -96,6 +98,17 @@ def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> PolicyEstim
             return PolicyEstimate(name, trials, None if found.calls < len(found.steps) else found.calls * trials, None)
         total, usd = total + found.calls, usd + found.usd
     return PolicyEstimate(name, trials, total * evaluation.repeats, usd * evaluation.repeats)
+
+
+def _of_judge(judge: int, evaluation: Evaluation) -> PolicyEstimate:
+    """If it reads every reply, at its longest."""
+    asked = [
+        estimate(judging(judge), judged_text(task, "x" * LONGEST_TAIL), evaluation.pool) for task in evaluation.tasks
+    ]
+    trials, prices = evaluation.repeats * len(evaluation.policies), [found.usd for found in asked]
+    known = [price for price in prices if price is not None]
+    usd = trials * sum(known) if len(known) == len(prices) else None
+    return PolicyEstimate("judge", trials * len(asked), trials * len(asked), usd)
 
 
 def _calls(calls: int | None) -> str:

@@ -18,6 +18,7 @@ from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.round_log import gave_up, node_gave_up
 from wfdsl.evaluation.baselines.fitted import fit_costs, write_fit_costs
 from wfdsl.evaluation.fingerprints import task_hash
+from wfdsl.evaluation.judge import judged
 from wfdsl.evaluation.manifest import begin_folder, manifest_of
 from wfdsl.evaluation.trials import (
     RESULTS,
@@ -33,6 +34,7 @@ from wfdsl.evaluation.trials import (
 from wfdsl.evaluation.workflow_statistics import is_computed
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.grade import grade
+from wfdsl.grading.sandbox import Sandbox
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
@@ -109,7 +111,7 @@ async def _evaluate(
                 if hasattr(policy, "open"):
                     await stack.enter_async_context(policy.open())
             async with asyncio.TaskGroup() as group:
-                grading = Grading(group, grader)
+                grading = Grading(group, grader, sandbox=_sandbox(evaluation))
                 for _ in range(concurrency):
                     group.create_task(work.take(left, grading))
     except BaseExceptionGroup as several:
@@ -166,6 +168,13 @@ class _Work:
         if solution.answer is None:
             return self._result(key, solution, outcome="wrong", reason="the policy gave no answer")
         verdict = await grading.verdict(key.task, task, solution.answer)
+        if verdict.is_unanswered and evaluation.judge is not None and task.kind not in ("code", "custom"):
+            options["run_id"] = f"{options['run_id']}-judge"
+            try:
+                verdict = await judged(task, solution.answer, evaluation, evaluation.judge, options)
+            except BudgetExhausted as error:
+                self.stopped = str(error)
+                return None
         return self._result(key, solution, outcome=verdict.outcome, extracted=verdict.extracted, reason=verdict.reason)
 
     def _result(self, key: TrialKey, solution: Solution, **graded: Any) -> Trial:
@@ -195,6 +204,10 @@ class _Work:
 def is_unanswered(error: RunFailed) -> bool:
     """Whether a run has no answer because the policy gave none, rather than that the outside world failed."""
     return error.is_unanswered or gave_up(error.run) or node_gave_up(error.run)
+
+
+def _sandbox(evaluation: Evaluation) -> Sandbox | None:
+    return None if evaluation.sandbox_packages is None else Sandbox(packages=evaluation.sandbox_packages)
 
 
 def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:
@@ -228,9 +241,12 @@ def first_of(several: BaseExceptionGroup[BaseException]) -> BaseException:
 class Grading:
     """Grades answers, the same final answer to the same task once."""
 
-    def __init__(self, group: asyncio.TaskGroup, grader: Grader | None = None) -> None:
+    def __init__(
+        self, group: asyncio.TaskGroup, grader: Grader | None = None, *, sandbox: Sandbox | None = None
+    ) -> None:
         """`group` holds what is being graded, so that nothing is left running; `grader` replaces `wfdsl.grade`."""
         self._group = group
+        self._sandbox = sandbox
         self._grader = grader
         self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
 
@@ -248,13 +264,15 @@ class Grading:
             del self._verdicts[key]
 
     async def _graded(self, task: Task, text: str) -> Verdict:
-        return await (self._grader or grade)(task, text)
+        if self._grader is not None:
+            return await self._grader(task, text)
+        return await grade(task, text, sandbox=self._sandbox)
 
 
 def final_part(task: Task, text: str) -> str | None:
     """What a verdict on a text depends on: the program or final answer in it; of custom graders, all of it."""
     if task.kind == "custom":
         return text
-    if task.kind == "code":
-        return final_code(text, wanted=task.tests.entry_point if task.tests is not None else "")
+    if task.tests is not None:
+        return final_code(text, wanted=task.tests.entry_point, reads_input=task.tests.style == "stdin")
     return final_answer(text, task.kind, choices=task.choices, question=task.question)

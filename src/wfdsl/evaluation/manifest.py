@@ -59,6 +59,7 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
         "repeats": evaluation.repeats,
         "seed": evaluation.seed,
         "run": dict(evaluation.options),
+        "grading": {"judge": evaluation.judge, "sandbox_packages": evaluation.sandbox_packages},
         "graders": {name: found for name in _GRADERS if (found := _version(name)) is not None},
         "versions": {"wfdsl": __version__, "python": platform.python_version(), "platform": platform.platform()},
     }
@@ -147,6 +148,7 @@ _SAME: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
     "workers": lambda manifest: manifest["pool"]["hash"],
     "repeats": lambda manifest: manifest["repeats"],
     "seed": lambda manifest: manifest["seed"],
+    "grading": lambda manifest: manifest["grading"],
     "run options": lambda manifest: [manifest["run"].get(name) for name in _ANSWERING],
 }
 

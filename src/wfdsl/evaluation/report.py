@@ -161,8 +161,10 @@ def accuracy_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
     """The head and the rows of the table of accuracies."""
     shown = _shown_benchmarks(summary)
     missing = any(policy.overall.failed or policy.overall.unjudged for policy in summary.policies)
-    head = ["policy", *shown, "average" if shown else "accuracy", "failed", "unjudged", *(["bounds"] * missing)]
-    return head, [_accuracies(policy, shown)[: len(head)] for policy in summary.policies]
+    silent = any(policy.overall.unanswered for policy in summary.policies)
+    counted = [*(["unanswered"] * silent), "failed", "unjudged"]
+    head = ["policy", *shown, "average" if shown else "accuracy", *counted, *(["bounds"] * missing)]
+    return head, [_accuracies(policy, shown, counted)[: len(head)] for policy in summary.policies]
 
 
 def cost_table(summary: Summary) -> tuple[list[str], list[list[str]]]:
@@ -280,11 +282,11 @@ def _shown_benchmarks(summary: Summary) -> list[str]:
     return list(summary.benchmarks) if len(summary.benchmarks) > 1 else []
 
 
-def _accuracies(policy: PolicySummary, shown: Sequence[str]) -> list[str]:
+def _accuracies(policy: PolicySummary, shown: Sequence[str], counted: Sequence[str]) -> list[str]:
     overall = policy.overall
     whole = f"{100 * overall.low:.1f} to {100 * overall.high:.1f}" if overall.failed or overall.unjudged else UNKNOWN
     by_benchmark = [percent(policy.benchmarks[name]) for name in shown]
-    counts = [str(overall.failed), str(overall.unjudged)]
+    counts = [str(getattr(overall, name)) for name in counted]
     return [policy.policy, *by_benchmark, percent(policy.average), *counts, whole]
 
 

@@ -38,6 +38,8 @@ class Accuracy:
     """Tasks with at least one judged answer; tasks with the same content count once."""
     right: int
     wrong: int
+    unanswered: int
+    """Wrong ones that state no answer."""
     unjudged: int
     failed: int
     value: float | None
@@ -89,9 +91,10 @@ class Difference:
 def accuracy_of(trials: Iterable[Trial]) -> Accuracy:
     """The accuracy over some trials of one policy."""
     scores: dict[str, list[int]] = defaultdict(list)
-    counts = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0}
+    counts = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0, "unanswered": 0}
     for trial in trials:
         counts[trial.outcome] += 1
+        counts["unanswered"] += trial.outcome == "wrong" and trial.extracted is None
         if trial.judged:
             scores[trial.task_hash].append(trial.outcome == "right")
     estimate = clustered_mean(scores.values())

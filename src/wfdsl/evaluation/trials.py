@@ -72,6 +72,10 @@ class Evaluation:
     """Tells the runs of this evaluation from all others in the journal."""
     options: RunOptions = field(default_factory=RunOptions)
     """Further options of every run, such as `timeout_s` or `max_depth`."""
+    judge: int | None = None
+    """The index of the worker that judges replies which state no answer; None: they are wrong."""
+    sandbox_packages: str | None = None
+    """What graded programs may import, see `Sandbox`."""
 
     def trials(self) -> list[TrialKey]:
         """The trials, in the order in which they are taken on.

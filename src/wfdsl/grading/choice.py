@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from string import ascii_uppercase
 
-from wfdsl.grading.text import same_text
 from wfdsl.grading.verdict import Verdict
-
-_LETTERS = re.compile(r"\(?([A-Z])\)?(?:\s*(?:,|and|&)?\s*\(?([A-Z])\)?)*\.?")
+from wfdsl.tasks.task import gold_letters
 
 
 def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict:
@@ -25,12 +22,3 @@ def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict
         return Verdict("right", answer, f"it is {', '.join(sorted(wanted))}", rule="letters")
     said = answer or "a letter with the text of another option"
     return Verdict("wrong", answer, f"{said} is not {', '.join(sorted(wanted))}", rule="letters")
-
-
-def gold_letters(gold: str, choices: Sequence[str] = ()) -> set[str]:
-    """The letters of a gold answer; none if no option has them, nor is it the text of one."""
-    letters = set(re.findall(r"[A-Z]", gold.upper().replace("AND", ",")))
-    if _LETTERS.fullmatch(gold.strip().upper()) and letters <= set(ascii_uppercase[: len(choices) or 26]):
-        return letters
-    named = (letter for letter, option in zip(ascii_uppercase, choices, strict=False) if same_text(option, gold))
-    return set(next(named, ""))

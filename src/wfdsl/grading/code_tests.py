@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable
 from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
-from math import isclose
+from math import isclose, isnan
 from typing import Any, Final, get_args
 
 from wfdsl.grading.sandbox.inside.values import dumps, loads
@@ -31,8 +31,17 @@ _REPLIES: Final[dict[str, tuple[type, ...]]] = {
     "result": (object, list),
     "stuck": (str,),
     "raised": (list, str, bool),
+    "found": (str, str),
 }
 """What each kind of reply holds."""
+_MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+_PACKAGES: Final = frozenset(
+    {"bs4", "cv2", "dateutil", "django", "docx", "faker", "flask", "folium", "geopandas", "keras", "librosa", "lxml"}
+    | {"matplotlib", "more_itertools", "networkx", "nltk", "numba", "numpy", "openpyxl", "pandas", "PIL", "psutil"}
+    | {"pytz", "regex", "requests", "rsa", "scipy", "seaborn", "skimage", "sklearn", "sortedcontainers", "statsmodels"}
+    | {"sympy", "tensorflow", "textblob", "torch", "wordcloud", "xmltodict", "yaml", "Crypto", "cryptography"}
+)
+"""What programs of the usual benchmarks import. Other names do not exist: a program that imports them is wrong."""
 _SHOWN: Final = 120  # characters of a value in a reason
 _RELATIVE: Final = 1e-9  # what the order of a sum may change, and no more. Our choice
 _LONGEST_NUMBER: Final = 400  # characters
@@ -59,7 +68,13 @@ async def run_tests(program: str, tests: CodeTests, slot: Slot) -> Verdict:
             return await _run_function(program, tests, slot)
         return await _run_checker(program, tests, slot)
     except _WrongError as problem:
-        return Verdict("wrong", program, str(problem), problem.timed_out)
+        reason = str(problem)
+        if (missing := _MISSING.search(reason)) and missing[1] in _PACKAGES:
+            lacking = f"the program needs the package {missing[1]}: name an environment that has it (sandbox packages)"
+            return Verdict("unjudged", program, lacking)
+        if slot.tier == "Landlock" and "PermissionError" in reason:
+            return Verdict("unjudged", program, f"the sandbox without namespaces refuses what it does: {reason}")
+        return Verdict("wrong", program, reason, problem.timed_out)
 
 
 async def _run_stdin(program: str, tests: CodeTests, slot: Slot) -> Verdict:
@@ -94,7 +109,17 @@ async def _run_checker(program: str, tests: CodeTests, slot: Slot) -> Verdict:
                 outcome, reason = await _carry_calls(candidate, checker)
         except TimeoutError:
             raise _past_limit(tests.timeout_s) from None
-        return Verdict(outcome, program, reason)
+    return await _run_together(program, tests, slot, reason) if outcome is None else Verdict(outcome, program, reason)
+
+
+async def _run_together(program: str, tests: CodeTests, slot: Slot, why: str) -> Verdict:
+    """Programs whose checking text has to be in their own process, where they could forge what it finds."""
+    async with slot.processes("together", seconds=tests.timeout_s) as (inside,):
+        sent = json.dumps([tests.preamble, program, tests.checker, tests.entry_point]).encode("ascii")
+        kind, outcome, reason, *_ = *await _exchange(inside, sent, tests.timeout_s), "", ""
+    if (kind, outcome) != ("found", "right"):
+        raise _WrongError(reason if kind == "found" else _FORGED)
+    return Verdict("right", program, f"{reason} in the program's own process, which it could forge: {why}")
 
 
 async def _each_test(program: str, tests: CodeTests, check: Callable[[str, str], Awaitable[None]]) -> Verdict:
@@ -204,8 +229,10 @@ def _not_a_value(packed: list[Any]) -> object:
     raise _NoValueError(f"the result is an {shown(kind)} of the class {shown(name)}, not a value")
 
 
-async def _carry_calls(candidate: Inside, checker: Inside) -> tuple[Outcome, str]:
+async def _carry_calls(candidate: Inside, checker: Inside) -> tuple[Outcome | None, str]:
     """Carry calls to the program and results back, until the checking side has an outcome and its reason.
+
+    There is no outcome where the text has to be in the program's own process.
 
     Raises: _WrongError.
     """
@@ -219,7 +246,7 @@ async def _carry_calls(candidate: Inside, checker: Inside) -> tuple[Outcome, str
             return "unjudged", f"the checking text broke down: {problem}"
         if asked.startswith(b'["found"'):
             _, outcome, reason = json.loads(asked)
-            return _OUTCOMES[outcome], str(reason)
+            return _OUTCOMES.get(outcome), str(reason)
         await candidate.send(asked)
         try:
             await checker.send(await candidate.receive())
@@ -277,7 +304,7 @@ def same_result(found: Any, expected: Any) -> bool:
     if isinstance(found, dict) and isinstance(expected, dict):
         return _same_members(found, expected)
     if isinstance(found, bool) or isinstance(expected, bool):
-        return isinstance(found, bool | int) and isinstance(expected, bool | int) and found == expected
+        return found is expected
     if isinstance(found, int) and isinstance(expected, int):
         return found == expected
     if isinstance(found, int | float) and isinstance(expected, int | float):
@@ -287,7 +314,11 @@ def same_result(found: Any, expected: Any) -> bool:
 
 def _close(found: float, expected: float) -> bool:
     try:
-        return found == expected or isclose(found, expected, rel_tol=_RELATIVE, abs_tol=1e-12)
+        return (
+            found == expected
+            or (isnan(found) and isnan(expected))
+            or isclose(found, expected, rel_tol=_RELATIVE, abs_tol=1e-12)
+        )
     except OverflowError:  # an integer that no float can hold
         return False
 

@@ -19,7 +19,11 @@ from wfdsl.installation import require_packages
 ROUNDED_DIGITS = 6
 """From how many digits on a decimal may stand for a number that never ends. Our choice."""
 _MOST_ITEMS = 40  # of a set: each pair may be a comparison of expressions
-_PERCENT = re.compile(r"%|per\s?cent|百分", re.IGNORECASE)
+_PERCENT_ASKED = re.compile(
+    r"(?:what|which|many|as\s+an?|in)\s+(?:\w+\s+){0,3}(?:%|per\s?cent)|percentage|百分[之比率]|何\s*(?:%|パーセント|割)",
+    re.IGNORECASE,
+)
+_EXACT = re.compile(r"\bexact(?:ly)?\b|精确|正確な値", re.IGNORECASE)
 _UNREADABLE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}|\\approx|\\neg|\d_|\\(?:text|mathrm)\b|[~?]|\.\.\.|\\[lc]?dots")
 _UNORDERED = frozenset({"set", "list"})
 
@@ -124,7 +128,8 @@ class _Check:
         if str(gold) != str(answer) and str(gold).lower() == str(answer).lower():
             return False  # a capital letter is another variable
         require_packages("grading mathematics", ["math_verify"], "eval")
-        digits = answer.digits if isinstance(answer, Number) and (answer.digits or 0) >= ROUNDED_DIGITS else None
+        is_rounded = isinstance(answer, Number) and (answer.digits or 0) >= ROUNDED_DIGITS
+        digits = answer.digits if isinstance(answer, Number) and is_rounded and not _EXACT.search(self.question) else 0
         found = await (self.processes or shared_processes()).compare(_latex(gold), _latex(answer), digits or 0)
         self._note(found)
         return found.outcome == "right"
@@ -145,9 +150,10 @@ def same_number(gold: Number, answer: Number, question: str = "") -> bool:
     given = {answer.value / 100 if answer.is_percent else answer.value}
     if gold.is_percent and not answer.is_percent:
         wanted.add(gold.value)
-    if answer.is_percent and not gold.is_percent and _PERCENT.search(question):
-        given = {answer.value}
-    return any(_close(one, other, answer.digits or 0) for one in wanted for other in given)
+    if answer.is_percent and not gold.is_percent and _PERCENT_ASKED.search(question):
+        given.add(answer.value)
+    digits = 0 if _EXACT.search(question) else answer.digits or 0
+    return any(_close(one, other, digits) for one in wanted for other in given)
 
 
 def _close(gold: Fraction, answer: Fraction, digits: int) -> bool:

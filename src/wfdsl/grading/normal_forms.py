@@ -42,6 +42,17 @@ _TENS = {
     word: 10 * at
     for at, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
 }
+_PARTS = {
+    "half": 2,
+    "halve": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "eighth": 8,
+    "tenth": 10,
+}
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
@@ -84,18 +95,8 @@ _NAME = re.compile(
     r"|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
 )
 _RELATION = re.compile(r"\\(?:leq?|geq?|lt|gt|neq?)(?![a-zA-Z])|[<>]=?|=")
-_SENSE = {
-    "<": "<",
-    r"\lt": "<",
-    r"\le": "<=",
-    r"\leq": "<=",
-    "<=": "<=",
-    ">": ">",
-    r"\gt": ">",
-    r"\ge": ">=",
-    r"\geq": ">=",
-    ">=": ">=",
-}
+_SENSE = {"<": "<", r"\lt": "<", ">": ">", r"\gt": ">"}
+_SENSE |= {r"\le": "<=", r"\leq": "<=", "<=": "<=", r"\ge": ">=", r"\geq": ">=", ">=": ">="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def read(text: str) -> Value:
     """The normal form of an answer."""
     if (spanned := re.fullmatch(r"\s*\$([^$]+)\$\s+([^$\d]+)", text[:LONGEST])) and _unit(spanned[2], is_apart=True):
         text = spanned[1]
-    return _value(clean(text[:LONGEST]))
+    return _value(clean(re.sub(r"(?<=\S)\s*\(\s*(?:≈|~|=|approx|about|or|i\.e\.)[^()]*\)\s*$", "", text[:LONGEST])))
 
 
 def clean(text: str) -> str:
@@ -173,7 +174,7 @@ def clean(text: str) -> str:
     text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
     text = re.sub(r"√\s*(\d+|\w|\([^()]*\))", r"\\sqrt{\1}", text)
     text = re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
-    text = re.sub(rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z])", r"\\\1", text.replace("infinity", "infty"))
+    text = re.sub(rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1", text.replace("infinity", "infty"))
     text = re.sub(r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)", text)
     text = text.replace("**", "^").strip().rstrip(".,;:").strip()
     return re.sub(r"\s+", " ", text)
@@ -335,7 +336,7 @@ def _number(text: str) -> Number | None:
         digits = len(written.replace(".", "").lstrip("0")) if "." in written and not power else None
     rest = found["rest"].strip()
     value = -value if found["sign"] == "-" else value
-    if re.fullmatch(r"\\?%|per\s?cent(?:age points?)?|percent", rest, re.IGNORECASE):
+    if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?)(?: [a-z]+){0,2}", rest, re.IGNORECASE):
         return Number(value, is_percent=True, digits=digits)
     scale, rest = _scaled(rest)
     unit = _unit(rest, is_apart=found["rest"][:1].isspace() or scale > 1)
@@ -354,6 +355,8 @@ def _worded(text: str) -> Number | None:
         value = _TENS[tens] + _SMALL.get(ones, 0)
     else:
         return None
+    if rest.rstrip("s") in _PARTS:
+        return Number(Fraction(value, _PARTS[rest.rstrip("s")]))
     scale, rest = _scaled(rest)
     unit = _unit(rest, is_apart=True)
     return None if unit is None or re.search(r"\d", rest) else Number(Fraction(value * scale), unit)
@@ -381,7 +384,7 @@ def _unit(rest: str, *, is_apart: bool) -> str | None:
         name = squared[1] or squared[2]
         return f"{_KNOWN[name][2] if name in _KNOWN else name}²"
     per = re.sub(r"\s+per\s+", "/", rest.lower())
-    if "/" in per:
+    if "/" in per and not re.search(r"[\d=\\]", per):
         over, _, under = per.partition("/")
         short = "/".join(_KNOWN[side][2] if side in _KNOWN else side for side in (over.strip(), under.strip()))
         return _KNOWN[short][2] if short in _KNOWN else short
@@ -399,17 +402,19 @@ def _unit(rest: str, *, is_apart: bool) -> str | None:
 
 def in_unit(number: Number, question: str) -> Number:
     """The number in the unit that the question asks for, if it has another one of the same dimension."""
-    if number.unit not in _KNOWN:
+    power = 2 if number.unit.endswith("²") else 1
+    if number.unit.removesuffix("²") not in _KNOWN:
         return number
-    dimension, factor, name = _KNOWN[number.unit]
+    dimension, factor, name = _KNOWN[number.unit.removesuffix("²")]
     asked = [
-        known for word in re.findall(r"[a-zA-Z]+/[a-z]+|[^\W\d_]+|[€£$°]", question)
+        known for word in re.findall(r"[a-zA-Z]+/[a-z]+|[a-zA-Z]+|[^\W\d_a-zA-Z]+|[€£$°]", question)
         if (known := _KNOWN.get(word if len(word) == 1 else word.lower(), _KNOWN.get(word)))
         and known[0] == dimension
     ]  # fmt: skip
     if not asked or any(known[2] == name for known in asked):
         return number
-    return Number(number.value * factor / asked[-1][1], asked[-1][2], number.is_percent, number.digits)
+    unit = asked[-1][2] + ("²" if power == 2 else "")
+    return Number(number.value * (factor / asked[-1][1]) ** power, unit, number.is_percent, number.digits)
 
 
 def _without_unit(text: str) -> str:

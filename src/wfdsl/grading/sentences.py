@@ -9,7 +9,8 @@ from typing import Literal
 
 _END = re.compile(
     r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
-    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)"
+    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
+    r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
     r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
     re.IGNORECASE,
 )
@@ -20,7 +21,9 @@ _ADDED = re.compile(
     r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
 )
 _JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
-_LABELLED_LETTER = re.compile(r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z")
+_INITIAL = re.compile(
+    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def sentences_of(text: str) -> Iterator[tuple[str, bool]]:
         while at < len(kept) and kept[at][0] < end:
             reach = max(reach, kept[at][1])
             at += 1
-        is_inside = end < reach or (end < len(text) and _LABELLED_LETTER.search(text[max(start, end - 20) : end]))
+        is_inside = end < reach or (end < len(text) and _INITIAL.search(text[max(start, end - 20) : end]))
         if is_inside and end < len(text):
             continue
         sentence = text[start:end].strip()
@@ -83,7 +86,7 @@ def boxed(sentence: str) -> Statement | str | None:
     before, after = sentence[:start], sentence[end : end + 40]
     if re.search(r"(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*$", before, re.IGNORECASE) or _ADDED.match(after):
         return "denied"
-    if re.search(r"(?:[-+*/]|\\times|\\cdot)\s*$", before):
+    if re.search(r"(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*$", before):
         return "a part"
     values, at = [content], start
     for earlier in reversed(boxes[:-1]):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import dates_in
+from wfdsl.grading.words import CJK, STRUCTURE, bare, leftover, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -50,8 +51,6 @@ _WORDLIKE = re.compile(
     r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]"
 )
 _LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
-_WORD = re.compile(r"[^\W_]+", re.UNICODE)
-_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _YES = re.compile(r"\W*(yes|no|true|false|是|否|はい|いいえ)\b\W*(?:$|[,.!;—–]|because\b)", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "PREP", "HEAD"})
 _MOST_TOKENS = 80
@@ -77,22 +76,32 @@ def final_statement(
     asked = Asked(kind, question, tuple(choices))
     if kind == "choice" and (letter := _exact_option(said, asked)):
         return Statement(said, letter, "value")
+    sentences = list(sentences_of(said))
+    found = _stated(sentences, asked)
+    if isinstance(found, str):
+        return None
+    if found is None or (kind == "text" and not found.is_strong):
+        return _implied(said, sentences, asked) or found
+    return found
+
+
+def _stated(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | str | None:
+    """The last statement of the strongest kind; a text if what is marked as the answer is none, or is in doubt."""
     later: Statement | None = None
     is_blocked, doubted = False, False
-    sentences = list(sentences_of(said))
     for number, (sentence, is_ended) in enumerate(reversed(sentences)):
         if number >= _MOST_READ or (number >= _SENTENCES and not _STRONG.search(sentence)):
             continue
         told, is_retraction = _after_retraction(sentence, asked)
         found = _marked(boxed(told), asked) if "box" in told else _read(told, asked)
         if isinstance(found, str):
-            return None  # what is marked as the answer is cut off, denied or none
+            return found  # cut off, denied or none
         if found is not None and found.is_strong:
-            return None if doubted else found
+            return "doubted" if doubted else found
         if is_retraction:
             return found or later
         if found is not None and found.form == "value" and later is not None and found.value != later.value:
-            return None if later.form == "value" and kind == "choice" else later
+            return "several" if later.form == "value" and asked.kind == "choice" else later
         if found is not None and not is_ended and len(sentences) > 1 and found.form == "sentence" and not number:
             is_blocked = True  # cut off
         elif found is not None and not is_blocked and later is None and _may_stand(found, number, len(sentences)):
@@ -100,9 +109,66 @@ def final_statement(
         elif found is None and later is None:
             is_blocked |= not is_ended or _is_about_values(told, asked)
             doubted |= bool(_OTHER.search(told)) and bool(re.search(r"\d|\b[A-J]\b", told))
-    return later
+    return "doubted" if later is None and doubted else later
 
 
+def _implied(said: str, sentences: list[tuple[str, bool]], asked: Asked) -> Statement | None:
+    """What no statement says: the only option that a reply names, or the text that it begins with."""
+    if not sentences or len(said) > LONGEST_SENTENCE:
+        return None
+    if asked.kind == "math":
+        chain = _CHAIN.search(sentences[-1][0])
+        is_said = chain and not _denies(said)
+        return Statement(sentences[-1][0], chain[1], "value", is_strong=False) if chain and is_said else None
+    if asked.kind == "choice":
+        return _only_option(said, asked)
+    first = _MARKUP.sub("", sentences[0][0])
+    if len(sentences) == 1 and not _REMARK.search(first):
+        return None
+    lead = re.split(r"[,，。;；（(]|\.(?=\s|$)|\s[—–-]\s|です|だ。", first, maxsplit=1)[0].strip()
+    tokens = _tokens(lead, asked) if lead else None
+    if tokens is None or len(tokens) > 2 * _SHORT or any(token.type not in _PLAIN for token in tokens):
+        return None
+    if _OPENING.match(lead) or not any(token.type in ("WORD", "MATH", "NUMERAL") for token in tokens):
+        return None
+    return Statement(sentences[0][0], lead, "value", is_strong=False)
+
+
+def _only_option(said: str, asked: Asked) -> Statement | None:
+    """The option of which the reply has all words, where it has those of no other, and denies nothing."""
+    said_words, options = stems(said), [stems(option) for option in asked.choices[:26]]
+    if _denies(said) or not options:
+        return None
+    shared = frozenset.intersection(*options)  # of `Pacific Ocean` and `Indian Ocean`, what tells them apart
+    wanted = [(option - shared) or option for option in options]
+    named = [at for at, words in enumerate(wanted) if words and words <= said_words]
+    longest = [at for at in named if not any(wanted[at] < wanted[other] for other in named)]
+    if not named and len(said_words) <= _SHORT:
+        longest = [at for at, words in enumerate(wanted) if words & said_words - shared]
+    return Statement(said, ascii_uppercase[longest[0]], "value", is_strong=False) if len(longest) == 1 else None
+
+
+def _denies(said: str) -> bool:
+    from lark.exceptions import UnexpectedInput  # noqa: PLC0415
+
+    try:
+        return any(token.type in ("NEG", "HEDGE", "RETRACT", "ASK") for token in _grammar(None).lex(said))
+    except UnexpectedInput:
+        return True
+
+
+_CHAIN = re.compile(
+    r"[\w)²³⁰-⁹}]\s*[=≡]\s*([^=≡,，、:：;；]{1,60}?)\s*(?:\(mod[^()]*\))?(?:です|である|となる)?\s*[。.]?$"
+)
+"""The last side of a chain of equations that ends a reply."""
+_REMARK = re.compile(r",\s(?!(?:or|and|but|not)\b)[a-z]|[（(]|です。?.|—|，")
+"""What may follow an answer in its sentence: `Orwell, whose real name was Blair`."""
+_OPENING = re.compile(
+    r"(?:let|sure|well|okay|ok|great|good|hmm|first|yes|no|step|here|hello|hi|this|that|these|i|we|you|they|it|my|"
+    r"他|她|它|这|那|我们?|首先|これ|それ|まず)\b",
+    re.IGNORECASE,
+)
+_PLAIN = frozenset({"WORD", "KNOWN", "FUNC", "MATH", "NUMERAL", "LETTER"})
 _FULL_WIDTH = {0xFEE0 + code: chr(code) for code in range(0x21, 0x7F) if chr(code) not in "!,;"}
 
 
@@ -189,8 +255,8 @@ def _exact_option(text: str, asked: Asked) -> str | None:
     found = _OPTION.fullmatch(text[:LONGEST_SENTENCE])
     assert found is not None  # all parts are optional
     said = found[2].strip(" .")
-    letters = [ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if option.strip(" .") == said]
-    return letters[0] if letters and found[1] in (None, letters[0]) else None
+    letters = [ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if bare(option) == bare(said) != ""]
+    return letters[0] if letters and (found[1] or letters[0]).upper() == letters[0] else None
 
 
 def _with_letters(text: str, count: int) -> str:
@@ -208,7 +274,7 @@ def _with_letters(text: str, count: int) -> str:
 
 
 def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
-    known = _words_of(asked.question)
+    known = words_of(asked.question)
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence):
         if token.type == "WORD" and 0xE000 <= ord(token[0]) <= 0xE019:
@@ -221,12 +287,6 @@ def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
         if len(tokens) > _MOST_TOKENS:
             return None
     return tokens
-
-
-def _words_of(question: str) -> frozenset[str]:
-    asked = re.split(r"\n\s*\(?A[.):]", question)[0].lower()
-    words = _WORD.findall(asked)
-    return frozenset({*words, *(f"{word}s" for word in words), *_CJK.findall(asked)})
 
 
 def _parsed(tokens: list[Token]) -> Tree[Token] | None:
@@ -279,7 +339,7 @@ class _Reading:
             return value, "value", False
         values = [token for token in last if token.type in _VALUES and str(token) not in self._asked.question]
         others = [token for token in last if token.type not in _VALUES]
-        is_cjk = bool(_CJK.search(self._text))
+        is_cjk = bool(CJK.search(self._text))
         if len(values) == 1 and (is_cjk or all(token.type in _FREE for token in others)):
             return self._value(last[last.index(values[0]) :]) or "", "sentence", False
         return None
@@ -299,7 +359,8 @@ class _Reading:
             return f"{self._text[chunk[at].start_pos : chunk[at].end_pos]} or {other}"
         value = self._text[chunk[at].start_pos : chunk[end - 1].end_pos]
         is_exclaimed = value.endswith("!") and value.count("!") == 1 and self._text.rstrip().endswith(value)
-        return value.rstrip("!") if is_exclaimed else value
+        value = value.rstrip("!") if is_exclaimed else value
+        return value.lstrip("=≈ ").rstrip(",，、 ")
 
     def _other_value(self) -> str | None:
         """The value of a tail such as `, or 0.375`, `, 7` and ` (or 7)`."""
@@ -348,7 +409,7 @@ class _Reading:
             return False
         at = ord(tokens[0][0]) - 0xE000
         said = self._text[tokens[0].end_pos :].translate(_LETTERS)
-        return at < len(self._asked.choices) and _bare(said) == _bare(self._asked.choices[at])
+        return at < len(self._asked.choices) and bare(said) == bare(self._asked.choices[at])
 
     def _option_words(self, tokens: list[Token]) -> list[str]:
         last = self._chunks[-1] if len(self._chunks) > 1 or self._is_labelled else tokens
@@ -356,17 +417,17 @@ class _Reading:
 
     def _option(self, words: list[str]) -> str | None:
         """The letter of the option that is said: as it is, or when the words of the question are left out."""
-        known = _words_of(self._asked.question) | _STRUCTURE
-        plain = [_bare(re.sub(r"[\ue000-\ue019]", " ", said)) for said in words]
+        known = words_of(self._asked.question) | STRUCTURE
+        plain = [bare(re.sub(r"[\ue000-\ue019]", " ", said)) for said in words]
         for clean in plain:
             for at, option in enumerate(self._asked.choices):
-                if clean.removeprefix("the ").removeprefix("a ") == _bare(option):
+                if clean.removeprefix("the ").removeprefix("a ") == bare(option):
                     return ascii_uppercase[at]
         for at, option in enumerate(self._asked.choices):
-            wanted = [word for word in _bare(option).split() if word not in known]
+            wanted = [word for word in bare(option).split() if word not in known]
             if wanted and wanted == [word for word in plain[-1].split() if word not in known]:
                 return ascii_uppercase[at]
-            if _CJK.search(option) and plain[0].removesuffix("です") == _bare(option):
+            if CJK.search(option) and plain[0].removesuffix("です") == bare(option):
                 return ascii_uppercase[at]
         return None
 
@@ -384,7 +445,7 @@ class _Reading:
         whole = self._text[first[0].start_pos : stop].strip()
         if len(first) <= _SHORT:
             return whole, "value", False
-        left = _leftover(whole, self._asked.question)
+        left = leftover(whole, self._asked.question)
         if left and left != whole and len(left.split()) <= 2 * _SHORT:
             return left, "sentence", False
         return None
@@ -399,48 +460,11 @@ class _Reading:
         new = [token for token in first if token.type in ("WORD", "MATH")]
         if len(new) <= 1 and not all(token.type in _FREE for token in last):
             return said, "sentence", False
-        left = _leftover(self._text[first[0].start_pos : stop], self._asked.question)
+        left = leftover(self._text[first[0].start_pos : stop], self._asked.question)
         return (left, "sentence", False) if left else None
 
 
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
-_STRUCTURE = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "was",
-        "were",
-        "it",
-        "its",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "to",
-        "for",
-        "from",
-        "this",
-        "that",
-        "these",
-        "they",
-        "there",
-        "has",
-        "have",
-        "as",
-        "so",
-        "must",
-        "be",
-        "correct",
-        "answer",
-        "right",
-        "option",
-        "did",
-    ]
-)
 
 
 def _name(part: Token | Tree[Token]) -> str:
@@ -453,14 +477,3 @@ def _leaves(part: Token | Tree[Token]) -> list[Token]:
 
 def _leads(token: Token) -> bool:
     return token.type in ("FUNC", "KNOWN", "HEAD", "NUMERAL") or (token.type == "PREP" and str(token).lower() == "of")
-
-
-def _bare(text: str) -> str:
-    return " ".join(_WORD.findall(re.sub(r"[²³]", " ", text.casefold())))
-
-
-def _leftover(text: str, question: str) -> str:
-    """What a sentence says beyond the words of the question: from the first new word to the last."""
-    known = _words_of(question) | _STRUCTURE
-    new = [found for found in re.finditer(r"[^\W_]+(?:['’][^\W_]+)?", text) if found[0].casefold() not in known]
-    return text[new[0].start() : new[-1].end()] if new else ""

@@ -14,23 +14,17 @@ from wfdsl.grading.verdict import Verdict
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"})
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
-_APPOSITION = re.compile(r"(?<=\S)\s\((?:the|an?)\s[^()]*\)\Z")
+_APPOSITION = re.compile(r"(?<=\S)\s?\([^()]*\)\Z")
 """What an answer says about itself: `Paris (the capital of France)`."""
+_TITLE = re.compile(r"(?:sir|dr|mr|mrs|ms|prof|professor|president|king|queen|saint|st|lord)\s+")
+_SHORT_MONTH = re.compile(r"(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)")
+_BETWEEN_CJK = re.compile(r"(?<=[\u3040-\u30ff\u4e00-\u9fff])[\s·・]+(?=[\u3040-\u30ff\u4e00-\u9fff])")
+_INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
 _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
 _MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
 ]
 _MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
 _DATES = (
@@ -59,7 +53,9 @@ def same_text(gold: str, answer: str) -> bool:
         return bool(one) or gold.strip() == answer.strip() != ""
     if day := _date(gold):
         return day == _date(answer)
-    return bool(one and other) and _same_quantity(gold, answer)
+    if re.fullmatch(r"\d{4}年?", gold.strip()) and (day := _date(answer)):
+        return day[0] == int(gold.strip()[:4])
+    return bool(one and other) and (_same_name(gold, one, other) or _same_quantity(gold, answer))
 
 
 def normal_text(text: str) -> str:
@@ -67,12 +63,32 @@ def normal_text(text: str) -> str:
     text = _COMMAND.sub(r"\1", text.replace("$", "") if "\\" in text else text)
     text = re.sub(r"_\{?(\d)\}?", r"\1", text)
     text = unicodedata.normalize("NFKD", text).translate(_QUOTES).casefold()
+    text = _BETWEEN_CJK.sub("", _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]), text))
     text = "".join(letter for letter in text if not 0x300 <= ord(letter) < 0x370)
     text = unicodedata.normalize("NFKC", text)
     text = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)
     text = _PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text)
     words = " ".join(text.split())
     return " ".join(_ARTICLE.sub("", words).split()) or words
+
+
+def _same_name(gold: str, one: str, other: str) -> bool:
+    """Whether two names differ in a title, middle names or initials only, a month in its end, a word in its plural."""
+    if _SHORT_MONTH.fullmatch(other):
+        return one.startswith(other) and one in _MONTHS
+    if len(one) > 3 and one == other.removesuffix("s"):
+        return True
+    wanted, given = one.split(), _TITLE.sub("", other).split()
+    if wanted == given:
+        return True
+    is_name = len(wanted) >= 2 and 2 <= len(given) <= 5 and all(word[:1].isupper() for word in gold.split())
+    if not is_name or wanted[-1] != given[-1] or not _same_given(wanted[0], given[0]):
+        return False
+    return min(len(wanted), len(given)) == 2 or all(map(_same_given, wanted[1:-1], given[1:-1]))
+
+
+def _same_given(one: str, other: str) -> bool:
+    return one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
 
 
 def dates_in(text: str) -> list[str]:

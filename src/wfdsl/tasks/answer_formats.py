@@ -1,4 +1,4 @@
-"""Formats of data sets with short answers: MATH, GSM8K, SVAMP, AIME, RLPR, MMLU and GPQA."""
+"""Formats of data sets with short answers: MATH, GSM8K, SVAMP, AIME, MMLU, ARC, CommonsenseQA, TriviaQA and GPQA."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from hashlib import sha256
 from string import ascii_uppercase
 from typing import Any
 
-from wfdsl.tasks.conversion import BadRow, Origin, Values, is_given, lettered, plain, text, texts
-from wfdsl.tasks.task import Kind, Task
+from wfdsl.tasks.conversion import BadRow, Origin, Values, is_given, letter_of, lettered, parsed, plain, text, texts
+from wfdsl.tasks.task import Task
 
 _CALCULATION = "<<"  # GSM8K's solutions mark each with it
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:\{|(\S+))")
-_CHAT_FRAME = re.compile(r"\bUser:\s*(.*?)\s*(?:\n|\s)Assistant:", re.DOTALL)
-_MATH_ANSWERS = frozenset({"float", "integer", "fraction", "expression", "percentage", "matrix"})
-"""The answer types of WebInstruct that are compared as mathematics."""
 
 
 def math(row: Values, origin: Origin) -> Task:
     """MATH (hendrycks/competition_math) and MATH-500: the answer has a column, or is boxed in the solution."""
     given = row.get("answer")
-    gold = plain(given) if is_given(given) else _boxed(text(row, "solution"))
+    gold = plain(given) if is_given(given) else boxed(text(row, "solution"))
     return origin.task(
         text(row, "problem"),
         gold,
@@ -70,36 +67,46 @@ def svamp(row: Values, origin: Origin) -> Task:
     )
 
 
-def rlpr(row: Values, origin: Origin) -> Task:
-    """RLPR, whose prompts are chats, and WebInstruct-verified, from which it comes. The domain is `text`."""
-    extra = row.get("extra_info")
-    known: Values = extra if isinstance(extra, dict) else row
-    answer_type = str(known.get("answer_type") or "")
-    gold = _true_answer(row)
-    return origin.task(
-        _asked(row.get("prompt")) if "prompt" in row else text(row, "question"),
-        gold,
-        _kind(answer_type, gold),
-        given_id=_first(known, "id", "index"),
-        metadata={
-            "domain": "text",
-            "subject": known.get("category") or row.get("ability"),
-            "level": known.get("difficulty"),
-            "answer_type": answer_type,
-        },
-    )
-
-
 def mmlu(row: Values, origin: Origin) -> Task:
     """MMLU and MMLU-Pro: the answer is an index, a letter, or the text of an option."""
     options = _options(row)
     return origin.task(
         lettered(text(row, "question"), options),
-        _letter(row.get("answer"), options),
+        letter_of(row.get("answer"), options),
         "choice",
         given_id=row.get("question_id"),
         choices=options,
         metadata={"subject": _first(row, "subject", "type", "category")},
+    )
+
+
+def arc(row: Values, origin: Origin) -> Task:
+    """ARC and CommonsenseQA: options with their labels, which may be numbers, and the label of the right one."""
+    given = parsed(row.get("choices"), "choices")
+    if not isinstance(given, dict):
+        raise BadRow('"choices" is not a record of "text" and "label"')
+    options, labels = texts(given, "text"), texts(given, "label")
+    key = text(row, "answerKey").strip()
+    if labels.count(key) != 1 or len(labels) != len(options):
+        raise BadRow(f'"answerKey" is {key!r}: not one of the labels {", ".join(labels)}')
+    return origin.task(
+        lettered(text(row, "question"), options),
+        ascii_uppercase[labels.index(key)],
+        "choice",
+        given_id=row.get("id"),
+        choices=options,
+        metadata={"subject": row.get("question_concept")},
+    )
+
+
+def triviaqa(row: Values, origin: Origin) -> Task:
+    """TriviaQA: a text with its aliases, all of them right."""
+    given = parsed(row.get("answer"), "answer")
+    if not isinstance(given, dict):
+        raise BadRow('"answer" is not a record of "value" and "aliases"')
+    aliases = texts(given, "aliases") if given.get("aliases") is not None else ()
+    return origin.task(
+        text(row, "question"), text(given, "value"), "text", given_id=row.get("question_id"), accepted=aliases
     )
 
 
@@ -133,7 +140,7 @@ def _level(value: object) -> object:
     return int(digits) if digits.isdecimal() else value
 
 
-def _boxed(solution: str) -> str:
+def boxed(solution: str) -> str:
     """The content of the last box of a solution, with balanced braces."""
     found = list(_BOX.finditer(solution))
     if not found:
@@ -151,57 +158,12 @@ def _boxed(solution: str) -> str:
     raise BadRow('the last box in "solution" is not closed')
 
 
-def _true_answer(row: Values) -> str:
-    model = row.get("reward_model")
-    if not isinstance(model, dict):
-        return text(row, "answer")
-    gold = model.get("ground_truth")
-    if isinstance(gold, list) and len(gold) == 1:
-        gold = gold[0]
-    return text({"reward_model.ground_truth": gold}, "reward_model.ground_truth")
-
-
-def _asked(prompt: object) -> str:
-    """The question of a chat: what the user says last, without a frame of `User: ... Assistant:`."""
-    if isinstance(prompt, str):
-        said = prompt
-    else:
-        turns = [turn for turn in prompt if isinstance(turn, dict)] if isinstance(prompt, list) else []
-        said = next((str(turn.get("content") or "") for turn in reversed(turns) if turn.get("role") == "user"), "")
-    framed = _CHAT_FRAME.search(said)
-    question = (framed.group(1) if framed else said).strip()
-    if not question:
-        raise BadRow('"prompt" has no message of a user')
-    return question
-
-
-def _kind(answer_type: str, gold: str) -> Kind:
-    if answer_type.lower() in _MATH_ANSWERS:
-        return "math"
-    # The options are part of the question's text.
-    return "choice" if answer_type.lower() == "multiple choice" and gold in tuple("ABCDEFGHIJ") else "text"
-
-
 def _options(row: Values) -> tuple[str, ...]:
     column = next((name for name in ("choices", "options") if row.get(name) is not None), None)
     options = texts(row, column) if column else tuple(text(row, letter) for letter in "ABCD")
     if not 2 <= len(options) <= len(ascii_uppercase):
         raise BadRow(f"it has {len(options)} options")
     return options
-
-
-def _letter(answer: object, options: tuple[str, ...]) -> str:
-    given = plain(answer).strip() if answer is not None else ""
-    letters = ascii_uppercase[: len(options)]
-    if given.isdecimal() and given not in options and int(given) < len(options):
-        return letters[int(given)]
-    if isinstance(answer, int) and 0 <= answer < len(options):
-        return letters[answer]
-    if len(given) == 1 and given in letters:
-        return given
-    if options.count(given) == 1:
-        return letters[options.index(given)]
-    raise BadRow(f'"answer" is {answer!r}: neither the index, nor the letter, nor the text of one of the options')
 
 
 def _mixed(question: str, option: str) -> str:

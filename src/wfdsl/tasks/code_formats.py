@@ -25,18 +25,6 @@ _TEXT_OPCODES = frozenset(
 )
 """The opcodes of the pickle of one text, in every protocol."""
 
-_RUN_TEST_CASES = """
-import unittest as _unittest
-
-_result = _unittest.TestResult()
-_unittest.defaultTestLoader.loadTestsFromTestCase(TestCases).run(_result)
-for _test, _trace in [*_result.errors, *_result.failures]:
-    raise AssertionError(f"{_test.id()}: {_trace.strip().splitlines()[-1]}")
-if not _result.testsRun:
-    raise AssertionError("no test has run")
-"""
-"""BigCodeBench's tests are a `unittest` class, which has to be run and asked."""
-
 _COMPETITION_IMPORTS = """\
 from string import *
 from re import *
@@ -122,7 +110,7 @@ def bigcodebench(row: Values, origin: Origin) -> Task:
             style="program",
             entry_point=text(row, "entry_point"),
             preamble=signature,
-            checker=text(row, "test") + "\n" + _RUN_TEST_CASES,
+            checker=text(row, "test"),
             timeout_s=_BIGCODEBENCH_TIMEOUT_S,
         ),
         metadata={"libraries": row.get("libs")},
@@ -140,7 +128,7 @@ def livecodebench(row: Values, origin: Origin) -> Task:
         "",
         "code",
         given_id=text(row, "question_id"),
-        tests=_called_tests(called, cases) if called else _stdin_tests(cases),
+        tests=_of_cases(called, cases) if called else stdin_tests(cases),
         metadata={
             "level": row.get("difficulty"),
             "platform": row.get("platform"),
@@ -203,7 +191,8 @@ def _contest_question(row: Values) -> str:
     )
 
 
-def _stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
+def stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
+    """Tests of a program that reads standard input."""
     return CodeTests(
         style="stdin",
         inputs=tuple(case["input"] for case in cases),
@@ -212,14 +201,16 @@ def _stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
     )
 
 
-def _called_tests(entry_point: str, cases: list[dict[str, str]]) -> CodeTests:
+def called_tests(name: str, inputs: tuple[str, ...], expected: tuple[str, ...]) -> CodeTests:
+    """Tests that call a function: JSON lists of arguments, and JSON results."""
     return CodeTests(
-        style="function",
-        entry_point=entry_point,
-        inputs=tuple(_arguments(case["input"]) for case in cases),
-        expected=tuple(_one_json(case["output"]) for case in cases),
-        preamble=_COMPETITION_IMPORTS,
+        style="function", entry_point=name, inputs=inputs, expected=expected, preamble=_COMPETITION_IMPORTS
     )
+
+
+def _of_cases(called: str, cases: list[dict[str, str]]) -> CodeTests:
+    inputs = tuple(_arguments(case["input"]) for case in cases)
+    return called_tests(called, inputs, tuple(_one_json(case["output"]) for case in cases))
 
 
 def _arguments(lines: str) -> str:

@@ -47,6 +47,7 @@ class Origin:
         *,
         given_id: object = None,
         choices: tuple[str, ...] = (),
+        accepted: tuple[str, ...] = (),
         tests: CodeTests | None = None,
         metadata: Values | None = None,
     ) -> Task:
@@ -65,6 +66,7 @@ class Origin:
             source=self.source,
             split=self.split,
             choices=choices,
+            accepted=accepted,
             tests=tests,
             metadata=json.loads(_ENCODER.encode(known)),  # JSON's own types: dates and decimals as text
         )
@@ -164,10 +166,42 @@ def parsed(value: object, column: str) -> Any:
         raise BadRow(f'"{column}" is not JSON: {error}') from error
 
 
+def letter_of(answer: object, options: Sequence[str]) -> str:
+    """The letter of an answer that is the index, the letter or the text of an option. Raises: BadRow."""
+    given = plain(answer).strip() if answer is not None else ""
+    letters = ascii_uppercase[: len(options)]
+    if given.isdecimal() and given not in options and int(given) < len(options):
+        return letters[int(given)]
+    if isinstance(answer, int) and 0 <= answer < len(options):
+        return letters[answer]
+    if len(given) == 1 and given in letters:
+        return given
+    if options.count(given) == 1:
+        return letters[options.index(given)]
+    raise BadRow(f'"answer" is {answer!r}: neither the index, nor the letter, nor the text of one of the options')
+
+
 def lettered(question: str, options: Sequence[str]) -> str:
     """The question with its options below it, one per line: `A. first`."""
     lines = (f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
     return "\n".join([question.rstrip(), "", *lines])
+
+
+def _said(question: Any) -> Any:
+    """What the user says last in a chat; anything else as it is."""
+    is_chat = isinstance(question, list) and all(isinstance(turn, dict) for turn in question)
+    turns = [turn.get("content") for turn in question if turn.get("role") == "user"] if is_chat else []
+    return turns[-1] if turns else question
+
+
+def _choices(row: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The options of a row, and the labels of those that have their own, as ARC's may be numbers."""
+    given = parsed(row.get("choices"), "choices")
+    if given is None:
+        return (), ()
+    if isinstance(given, dict):
+        return texts(given, "text"), texts(given, "label")
+    return texts({"choices": given}, "choices"), ()
 
 
 def own_task(row: Values, _origin: Origin) -> Task:
@@ -178,8 +212,13 @@ def own_task(row: Values, _origin: Origin) -> Task:
 
 def named_task(row: Values, origin: Origin) -> Task:
     """A row whose columns have the names of fields; all others are kept as metadata."""
+    row = {**row, "question": _said(row.get("question"))}
     given = {name: plain(row[name]) for name in _TEXT_FIELDS if row.get(name) is not None}
-    choices = texts(row, "choices") if row.get("choices") is not None else ()
+    choices, labels = _choices(row)
+    if given.get("gold") in labels:
+        given["gold"] = ascii_uppercase[labels.index(given["gold"])]
+    elif choices and "gold" in given and given.get("kind", "choice") == "choice" and "," not in given["gold"]:
+        given["gold"] = letter_of(row["gold"], choices)
     question, gold = given.get("question", ""), given.get("gold", "")
     if choices and choices[0] not in question:
         question = lettered(question, choices)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wfdsl.errors import UsageError
-from wfdsl.tasks import answer_formats, code_formats
+from wfdsl.tasks import answer_formats, code_formats, trainer_formats
 from wfdsl.tasks.conversion import Reader, Values, mapped_task, named_task, own_task
 
 
@@ -75,9 +75,27 @@ _KNOWN = (
     Format(
         "rlpr",
         "RLPR, WebInstruct-verified",
-        answer_formats.rlpr,
-        (_columns("prompt,reward_model,data_source"), _columns("question,answer,answer_type")),
-        (_columns("prompt,reward_model"),),
+        trainer_formats.rlpr,
+        (_columns("prompt,reward_model,extra_info"), _columns("question,answer,answer_type")),
+        marks={"extra_info": "answer_type"},
+    ),
+    Format(
+        "trainer",
+        "rows of verl, PRIME, DAPO, slime, OpenRLHF, verifiers, TRL; questions with answers",
+        trainer_formats.trainer,
+        tuple(
+            frozenset({question, gold})
+            for question in ("prompt", "input", "question", "problem", "messages")
+            for gold in ("reward_model", "label", "answer", "ground_truth", "solution", "tests", "verification_info")
+        ),
+    ),
+    Format("arc", "ARC, CommonsenseQA", answer_formats.arc, (_columns("question,choices,answerKey"),)),
+    Format(
+        "triviaqa",
+        "TriviaQA",
+        answer_formats.triviaqa,
+        (_columns("question,question_id,answer"),),
+        marks={"answer": "aliases"},
     ),
     Format(
         "mmlu",
@@ -134,10 +152,7 @@ def recognise(row: Values, *, place: str, name: str) -> Format:
         UsageError: no format fits, or several do. The message names the columns.
     """
     there = {column for column, value in row.items() if value is not None}
-    fitting = _closest({known: _fit(known, known.signatures, there, row) for known in _KNOWN})
-    if not fitting:
-        named = [known for known in _KNOWN if known.name in name.lower()]
-        fitting = _closest({known: _fit(known, known.weak_signatures, there, row) for known in named})
+    fitting = _closest({known: _fit(known, there, row, is_named=known.name in name.lower()) for known in _KNOWN})
     if len(fitting) != 1:
         raise UsageError(_unclear(fitting, row, place))
     return fitting[0]
@@ -148,11 +163,13 @@ def mapping_format(columns: Mapping[str, str]) -> Format:
     return Format("columns", "any file", mapped_task(columns), (), named_by_file=True)
 
 
-def _fit(known: Format, signatures: tuple[frozenset[str], ...], there: set[str], row: Values) -> int:
-    """The size of the largest signature whose columns are all there."""
-    if not all(mark in str(row.get(column)) for column, mark in known.marks.items()):
+def _fit(known: Format, there: set[str], row: Values, *, is_named: bool) -> int:
+    """How many columns of the largest signature are there, twice; and one more for marks, or a name that fits."""
+    if not all(mark in str(row.get(column)) for column, mark in known.marks.items() if column in row):
         return 0
-    return max((len(signature) for signature in signatures if signature <= there), default=0)
+    weak = known.weak_signatures if is_named else ()
+    sizes = [len(signature) for signature in (*known.signatures, *weak) if signature <= there]
+    return 2 * max(sizes) + bool(known.marks or weak) if sizes else 0
 
 
 def _closest(fits: dict[Format, int]) -> list[Format]:

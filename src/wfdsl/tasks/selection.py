@@ -307,9 +307,7 @@ def _refuse_shortage(asked: Mapping[str, int], available: Mapping[str, int]) -> 
     short = [f"{name} has {available[name]} of {count}" for name, count in asked.items() if available[name] < count]
     if short:
         most = ",".join(f"{name}={min(count, available[name])}" for name, count in asked.items())
-        raise UsageError(
-            f"too few tasks are left ({'; '.join(short)}): add files, ask for {most}, or allow fewer (--allow-fewer)"
-        )
+        raise UsageError(f"too few tasks are left ({'; '.join(short)}): add files, or ask for -n {most}")
 
 
 def _chosen(tasks: list[Task], count: int, criteria: Criteria) -> list[Task]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -105,9 +107,28 @@ class Task(_Strict):
             raise ValueError("a code task needs tests")
         if self.kind == "custom" and not self.grader:
             raise ValueError('a custom task needs grader = "module:function"')
+        if self.kind == "choice" and self.choices and not gold_letters(self.gold, self.choices):
+            raise ValueError(f"the gold answer {self.gold!r} is not one of the {len(self.choices)} options")
         if self.kind not in ("code", "custom") and not self.gold.strip():
             raise ValueError(f"a {self.kind} task needs a gold answer")
         return self
+
+
+_LETTERS = re.compile(r"\(?([A-Z])\)?(?:\s*(?:,|and|&)?\s*\(?([A-Z])\)?)*\.?")
+
+
+def gold_letters(gold: str, choices: Sequence[str] = ()) -> set[str]:
+    """The letters of a gold answer; none if no option has them, nor is it the text of one."""
+    letters = set(re.findall(r"[A-Z]", gold.upper().replace("AND", ",")))
+    if _LETTERS.fullmatch(gold.strip().upper()) and letters <= set(ascii_uppercase[: len(choices) or 26]):
+        return letters
+    said = " ".join(gold.casefold().split())
+    named = (
+        letter
+        for letter, one in zip(ascii_uppercase, choices, strict=False)
+        if said == " ".join(one.casefold().split())
+    )
+    return set(next(named, ""))
 
 
 def task_line(task: Task) -> str:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.reward import Listener, Reward
-from wfdsl_rl.scoring import Sample
+from wfdsl_rl.reward import Listener
 from wfdsl_rl.training.callbacks import KlSchedule, MetricLines, PromptInCheckpoints
 from wfdsl_rl.training.checkpoints import ends_of, load_model, lost_updates, revisions_of, save_trained
 from wfdsl_rl.training.config import SftStage
@@ -80,34 +76,10 @@ def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None 
     if setup.train.prefix_cache:
         for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
             share_prompts(each)
-    with programs_between_batches(setup, reward, trainer.async_loop):
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        final = save_trained(setup, stage, trainer, folder / "final")
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    final = save_trained(setup, stage, trainer, folder / "final")
     leave_server(trainer)
     return final
-
-
-@contextmanager
-def programs_between_batches(setup: Setup, reward: Reward, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Start processes of the sandbox for the next batch once one is scored, while a core is idle.
-
-    `loop` is the one in which batches are scored, in another thread.
-    """
-    if not setup.has_programs:
-        yield
-        return
-    from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
-
-    sandbox = shared_sandbox()
-
-    def warm_up(_: Sequence[Sample]) -> None:
-        sandbox.warm_up()
-
-    reward.listeners.append(warm_up)
-    try:
-        yield
-    finally:
-        asyncio.run_coroutine_threadsafe(sandbox.cool_down(), loop).result()
 
 
 def _require_updates(trainer: Any, stage: str, learning_rate: float) -> None:

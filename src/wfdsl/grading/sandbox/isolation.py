@@ -1,25 +1,27 @@
-"""Isolation of programs with bubblewrap: its command, the seccomp filter, resource limits, and what can be missing.
+"""Isolation of programs in two tiers: with bubblewrap, or where namespaces are refused, with Landlock.
 
 bubblewrap builds a separate file system: system libraries, the interpreter and its standard library, read-only, and two
 small folders in memory. Run by root, it starts the interpreter under a private user id, because no process limit binds
-root. Run by another user, it makes a user namespace and refuses further ones. The seccomp filter refuses what this does
-not bound: memory that outlives its process (System V segments, memory files), new namespaces, the kernel's keyrings,
-looking into other processes, and rarely used kernel interfaces.
+root. Run by another user, it makes a user namespace and refuses further ones. Without namespaces, as in most
+containers, the interpreter confines itself (`inside/confine.py`): files by Landlock, processes and sockets by the
+filter of system calls, and it is one process with a folder of its own.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-import platform
 import shutil
-import struct
 import sys
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from wfdsl.errors import UsageError, WfdslError
+from wfdsl.grading.sandbox import seccomp
+from wfdsl.grading.sandbox.seccomp import seccomp_filter
 
 INSTALL = (
     "install bubblewrap 0.8 or later (Debian, Ubuntu: `apt-get install bubblewrap`; Fedora: `dnf install bubblewrap`)"
@@ -29,6 +31,9 @@ _ALL_IDS = 1 << 31
 _FIRST_ID = 1_800_000_000  # far above what accounts and container mappings use
 IDS_PER_PROCESS = 256  # user ids of one process that grades, one for each of those inside
 _PACKAGES = "/packages"
+_LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache")
+_DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
+_LANDLOCK, _LANDLOCK_TRUNCATE, _LANDLOCK_SIGNALS = 444, 3, 6  # a system call, and versions that bound these
 _INSIDE = {
     "PATH": "/nowhere",
     "HOME": "/tmp",
@@ -37,42 +42,6 @@ _INSIDE = {
     "PYTHONUTF8": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
-}
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
-_AF_UNIX = 1
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
-_NEW_NAMESPACES = 0x7E020000  # every CLONE_NEW* flag of clone(2)
-_X32 = 0x40000000  # the second set of numbers that x86-64 has for the same calls
-_CLONE3 = 435  # on every architecture, like all numbers from 424 on
-_MODERN = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442, 447)
-"""io_uring_*, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, pidfd_getfd, mount_setattr, memfd_secret."""
-# For each machine: its audit number, the numbers of clone and socket, and the refused calls, in this order: shmget,
-# msgget, semget, mq_open, memfd_create; unshare, setns, mount, umount2, pivot_root, chroot;
-# add_key, request_key, keyctl; ptrace,
-# process_vm_readv, process_vm_writev; bpf, perf_event_open, userfaultfd, name_to_handle_at, open_by_handle_at;
-# kexec_load, init_module, finit_module, delete_module, swapon, reboot, acct, quotactl, syslog, personality.
-# Source: asm/unistd_64.h and asm-generic/unistd.h of Linux.
-_MACHINES: dict[str, tuple[int, int, int, tuple[int, ...]]] = {
-    "x86_64": (
-        0xC000003E,
-        56,
-        41,
-        (
-            *(29, 68, 64, 240, 319, 272, 308, 165, 166, 155, 161, 248, 249, 250, 101, 310, 311),
-            *(321, 298, 323, 303, 304, 246, 175, 313, 176, 167, 169, 163, 179, 103, 135),
-        ),
-    ),
-    "aarch64": (
-        0xC00000B7,
-        220,
-        198,
-        (
-            *(194, 186, 190, 180, 279, 97, 268, 40, 39, 41, 51, 217, 218, 219, 117, 270, 271),
-            *(280, 241, 282, 264, 265, 104, 105, 273, 106, 224, 142, 89, 60, 116, 92),
-        ),
-    ),
 }
 
 
@@ -113,32 +82,52 @@ class SandboxLimits:
 class Isolation:
     """What is the same for every program: the tools, and what a program can see."""
 
-    before: tuple[str, ...]
-    """The command up to the interpreter, without what differs by process."""
-    as_root: bool
-    setpriv: str
+    tier: Literal["bubblewrap", "Landlock"]
     interpreter: str
+    is_private: bool
+    """Whether each program has a user id of its own, which only root can give."""
+    packages: str = ""
+    """The folder of packages, as a program sees it."""
+    before: tuple[str, ...] = ()
+    """bubblewrap's command up to the interpreter, without what differs by process."""
+    readable: tuple[str, ...] = ()
+    """What Landlock lets a program read."""
 
     def command(self, number: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
-        """The command that runs `source`, which is ours and trusted, in isolation."""
+        """The command that runs `source`, which is ours and trusted."""
+        run = (self.interpreter, "-s", "-P", "-S", "-B", "-c", source)  # no settings, no packages, no current folder
+        if self.tier == "Landlock":
+            return run
         command = (*self.before, "--seccomp", str(seccomp_fd), "--")
-        if self.as_root:
+        if self.is_private:
             who = str(private_id(number))
-            command += (self.setpriv, "--reuid", who, "--regid", who, "--clear-groups", "--")
-        return (*command, *interpreter(self.interpreter, source))
+            command += (_tool("setpriv"), "--reuid", who, "--regid", who, "--clear-groups", "--")
+        return (*command, *run)
+
+    def confinement(self, number: int, folder: str) -> str:
+        """The call by which an interpreter confines itself."""
+        if self.tier == "bubblewrap":
+            return ""
+        who = private_id(number) if self.is_private else 0
+        return f"confine({seccomp_filter(alone=True)!r}, {list(self.readable)!r}, {folder!r}, {who})"
+
+    def environment(self, folder: str) -> dict[str, str]:
+        """The environment that is given from outside. bubblewrap's own could be read inside, so it has none."""
+        if self.tier == "bubblewrap":
+            return {}
+        return {**_INSIDE, "HOME": folder, "TMPDIR": folder, "PYTHONPATH": self.packages}
+
+    def process_limit(self, most: int) -> int:
+        """Processes and threads: the kernel counts all of a user, so a user who is not private has no limit."""
+        return most if self.tier == "bubblewrap" or self.is_private else 1 << 30
 
 
-def isolation_of(limits: SandboxLimits, packages: Path | None) -> Isolation:
-    """What is needed to run programs here.
-
-    Raises: SandboxMissing, if a tool is missing or this kind of machine is not known.
-    """
-    if not sys.platform.startswith("linux") or not seccomp_supported():
-        raise SandboxMissing("programs are graded in a sandbox that needs Linux on x86-64 or arm64: grade them there")
+def with_bubblewrap(limits: SandboxLimits, packages: Path | None) -> Isolation:
+    """The first tier. Raises: SandboxMissing, if a tool is missing or this kind of machine is not known."""
+    _require_linux()
     root = runs_as_root()
-    bubblewrap = _tool("bwrap", INSTALL)
-    setpriv = _tool("setpriv", "install util-linux") if root else ""
-    path = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
+    path, shown, bubblewrap = _interpreter(), site_packages(packages), _tool("bwrap")
+    setpriv = _tool("setpriv") if root else ""
     before = (
         *_processes(bubblewrap, setpriv),
         *("--die-with-parent", "--new-session", "--clearenv"),
@@ -147,18 +136,42 @@ def isolation_of(limits: SandboxLimits, packages: Path | None) -> Isolation:
         *_libraries(),
         *_python(path),
         *(("--ro-bind", setpriv, setpriv) if root else ()),
-        *(("--ro-bind", str(packages.resolve()), _PACKAGES) if packages else ()),
+        *(("--ro-bind", shown, _PACKAGES) if shown else ()),
         *_writable(limits),
         *(word for name, value in _INSIDE.items() for word in ("--setenv", name, value)),
-        *(("--setenv", "PYTHONPATH", _PACKAGES) if packages else ()),
+        *(("--setenv", "PYTHONPATH", _PACKAGES) if shown else ()),
         *("--chdir", "/tmp"),
     )
-    return Isolation(before, root, setpriv, path)
+    return Isolation("bubblewrap", path, root, _PACKAGES if shown else "", before)
 
 
-def interpreter(path: str, source: str) -> tuple[str, ...]:
-    """An interpreter that reads no settings, no packages of users and no current folder."""
-    return (path, "-s", "-P", "-S", "-B", "-c", source)
+def with_landlock(packages: Path | None) -> Isolation:
+    """The second tier. Raises: SandboxMissing, if the kernel cannot keep programs from others' processes."""
+    _require_linux()
+    path, shown = _interpreter(), site_packages(packages)
+    seen = (path, *_standard_library(), *((shown,) if shown else ()))
+    is_private = runs_as_root() and all(above.stat().st_mode & 1 for one in seen for above in Path(one).parents)
+    version = ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    needed, kernel = (_LANDLOCK_TRUNCATE, "6.2") if is_private else (_LANDLOCK_SIGNALS, "6.12")
+    if version < needed:
+        raise SandboxMissing(
+            f"Landlock needs Linux {kernel} here, or a program could signal other processes or change their files"
+        )
+    readable = (*_LIBRARIES, "/lib", "/lib64", *_DEVICES, *seen)
+    return Isolation("Landlock", path, is_private, shown, readable=readable)
+
+
+def site_packages(packages: Path | None) -> str:
+    """The folder with the modules of a virtual environment, or of a folder of packages itself.
+
+    Raises: SandboxMissing, if there is no such folder.
+    """
+    if packages is None:
+        return ""
+    inside = sorted(packages.glob("lib/python*/site-packages")) or [packages]
+    if not inside[0].is_dir():
+        raise SandboxMissing(f"the packages of programs: there is no folder {packages}")
+    return str(inside[0].resolve())
 
 
 def private_id(number: int) -> int:
@@ -181,42 +194,7 @@ def runs_as_root() -> bool:
 
 def inside_names() -> list[str]:
     """The variables that a program finds in its environment."""
-    return [*_INSIDE, "PYTHONPATH", "PWD"]
-
-
-def seccomp_supported() -> bool:
-    """Whether there is a filter for this machine."""
-    return platform.machine() in _MACHINES
-
-
-def seccomp_filter() -> bytes:
-    """The filter for this machine, as bubblewrap's `--seccomp` reads it."""
-    audit, clone, socket, refused = _MACHINES[platform.machine()]
-    lines = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_EQUAL, 1, 0, audit),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _NUMBER),
-        (_AT_LEAST, 0, 1, _X32),
-        (_RETURN, 0, 0, _ERROR | _ENOSYS),
-        (_EQUAL, 0, 1, _CLONE3),  # its flags are in memory, where no filter looks; the C library falls back to clone
-        (_RETURN, 0, 0, _ERROR | _ENOSYS),
-    ]
-    for number in (*refused, *_MODERN):
-        lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | _EPERM)]
-    lines += [
-        (_EQUAL, 0, 4, socket),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_EQUAL, 1, 0, _AF_UNIX),
-        (_RETURN, 0, 0, _ERROR | _EAFNOSUPPORT),
-        (_RETURN, 0, 0, _ALLOW),
-        (_EQUAL, 0, 3, clone),
-        (_LOAD, 0, 0, _FIRST_ARGUMENT),
-        (_ANY_BIT, 0, 1, _NEW_NAMESPACES),
-        (_RETURN, 0, 0, _ERROR | _EPERM),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
-    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+    return [*_INSIDE, "PYTHONPATH", "PWD", "TMPDIR"]
 
 
 def _mapped_ids() -> int:
@@ -236,7 +214,7 @@ def _processes(bubblewrap: str, setpriv: str) -> tuple[str, ...]:
     """
     if not setpriv:
         return (*_first_to_go(), bubblewrap, "--unshare-pid", "--as-pid-1")
-    unshare = _tool("unshare", "install util-linux")
+    unshare = _tool("unshare")
     namespace = (unshare, "--pid", "--mount-proc", "--fork", "--kill-child")
     return (setpriv, "--pdeathsig", "KILL", "--", *_first_to_go(), *namespace, "--", bubblewrap)
 
@@ -250,16 +228,26 @@ def _first_to_go() -> tuple[str, ...]:
     return (os.path.realpath(found), "-n", "1000", "--") if found else ()
 
 
-def _tool(name: str, cure: str) -> str:
+def _tool(name: str) -> str:
     found = shutil.which(name)
     if found is None:
+        cure = INSTALL if name == "bwrap" else "install util-linux"
         raise SandboxMissing(f"programs are graded in a sandbox, and `{name}` is not installed: {cure}")
     return os.path.realpath(found)
 
 
+def _require_linux() -> None:
+    if not sys.platform.startswith("linux") or not seccomp.is_supported():
+        raise SandboxMissing("programs are graded in a sandbox that needs Linux on x86-64 or arm64: grade them there")
+
+
+def _interpreter() -> str:
+    return os.path.realpath(sys._base_executable)  # type: ignore[attr-defined,no-any-return]
+
+
 def _libraries() -> list[str]:
     words = [*_folders_above("/usr/share/zoneinfo"), *_folders_above("/etc/ld.so.cache")]
-    for folder in ("/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache"):
+    for folder in _LIBRARIES:
         words += ["--ro-bind-try", folder, folder]
     for folder in ("/lib", "/lib64"):
         if Path(folder).is_symlink():
@@ -271,17 +259,21 @@ def _libraries() -> list[str]:
 
 def _python(path: str) -> list[str]:
     """The interpreter at its usual path, so that it finds its library; installed packages are hidden."""
-    library = [sysconfig.get_path(name, vars=_base()) for name in ("stdlib", "platstdlib")]
-    shared = sysconfig.get_config_var("INSTSONAME") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
-    if shared:
-        library.append(str(Path(sysconfig.get_config_var("LIBDIR")) / shared))
     words = [*_folders_above(path), "--ro-bind", path, path]
-    for place in dict.fromkeys(library):
+    for place in _standard_library():
         words += [*_folders_above(place), "--ro-bind-try", place, place]
         packages = Path(place) / "site-packages"
         if packages.is_dir():
             words += ["--size", "4096", "--tmpfs", str(packages), "--remount-ro", str(packages)]
     return words
+
+
+def _standard_library() -> tuple[str, ...]:
+    library = [sysconfig.get_path(name, vars=_base()) for name in ("stdlib", "platstdlib")]
+    shared = sysconfig.get_config_var("INSTSONAME") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
+    if shared:
+        library.append(str(Path(sysconfig.get_config_var("LIBDIR")) / shared))
+    return tuple(dict.fromkeys(library))
 
 
 def _folders_above(path: str) -> list[str]:

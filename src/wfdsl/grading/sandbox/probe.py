@@ -16,7 +16,6 @@ from wfdsl.grading.sandbox.isolation import (
     SandboxLimits,
     SandboxMissing,
     inside_names,
-    runs_as_root,
 )
 from wfdsl.grading.sandbox.process import Ran
 
@@ -91,6 +90,8 @@ for folder in ("/", "/dev/", "/usr/lib/", "/proc/sys/kernel/", os.path.dirname(o
     attempt("write to " + folder, lambda: writes(folder + "wfdsl-probe"))
 attempt("fill /tmp", lambda: fills("/tmp"))
 attempt("fill /dev/shm", lambda: fills("/dev/shm"))
+attempt("signal its parent", lambda: os.getppid() and os.kill(os.getppid(), 0) is None)
+attempt("make a socket of another family", lambda: [socket.socket(family) for family in (2, 10, 16, 40)])
 attempt("make a user namespace", lambda: libc.unshare(0x10000000) == 0)
 attempt("make a memory file", lambda: libc.memfd_create(b"x", 0) >= 0)
 attempt("make shared memory", lambda: libc.shmget(0, 4096, 0o1600) >= 0)
@@ -112,22 +113,22 @@ class RunProgram(Protocol):
         ...
 
 
-async def probe(run: RunProgram, limits: SandboxLimits) -> None:
+async def probe(run: RunProgram, limits: SandboxLimits, *, is_private: bool) -> None:
     """Test the isolation of programs. Raises: SandboxMissing, naming what a program was able to do."""
     try:
-        broken = await _broken(run, limits)
+        broken = await _broken(run, limits, is_private=is_private)
     except SandboxFailed as problem:
         raise SandboxMissing(f"{problem}\n{_cure(str(problem))}") from problem
     if broken:
         raise SandboxMissing(
             f"the sandbox of this machine does not hold: a program in it could {', '.join(broken)}. "
-            "No program is graded. Update bubblewrap and the kernel (5.14 or later), or grade on another machine"
+            "Update bubblewrap and the kernel, or grade on another machine"
         )
 
 
-async def _broken(run: RunProgram, limits: SandboxLimits) -> list[str]:
+async def _broken(run: RunProgram, limits: SandboxLimits, *, is_private: bool) -> list[str]:
     """What programs were able to do. Raises: SandboxFailed."""
-    hostile = await run(_HOSTILE, stdin=json.dumps(_facts(limits)), timeout_s=20.0)
+    hostile = await run(_HOSTILE, stdin=json.dumps(_facts(limits, is_private=is_private)), timeout_s=20.0)
     endless = await run("while True: pass", stdin="", timeout_s=0.05)
     flood = await run("while True: print('x' * 65536)", stdin="", timeout_s=20.0)
     try:
@@ -143,10 +144,10 @@ async def _broken(run: RunProgram, limits: SandboxLimits) -> list[str]:
     return broken
 
 
-def _facts(limits: SandboxLimits) -> dict[str, object]:
+def _facts(limits: SandboxLimits, *, is_private: bool) -> dict[str, object]:
     return {
         "names": inside_names(),
-        "root": runs_as_root(),
+        "root": is_private,
         "files": limits.files_mib * MIB,
         "memory": limits.memory_mib * MIB,
         "processes": limits.processes,

@@ -12,6 +12,7 @@ import asyncio
 import marshal
 import os
 import re
+import shutil
 import signal
 import tempfile
 import time
@@ -25,24 +26,26 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from wfdsl.grading.sandbox.inside import READY
-from wfdsl.grading.sandbox.isolation import MIB, SandboxFailed, SandboxLimits, seccomp_filter, seccomp_supported
+from wfdsl.grading.sandbox.isolation import MIB, Isolation, SandboxFailed, SandboxLimits, private_id
+from wfdsl.grading.sandbox.seccomp import seccomp_filter
 from wfdsl.grading.sandbox.usage import Usage, time_limit, usage_of
 
-Role: TypeAlias = Literal["program", "candidate", "checker"]
+Role: TypeAlias = Literal["program", "candidate", "checker", "together"]
 Ending: TypeAlias = Literal["ended", "timeout", "output"]
 START_S = 30.0  # the longest that isolation may take to start, on a machine that is busy
 _CHUNK = 1 << 16
 _LENGTH = 12  # digits of a number: the length of a frame, or the seconds that a program has
-_UNBOUND = 1 << 30  # where processes cannot be counted: without isolation they are the user's, not the program's
 _MODULES: dict[Role, tuple[str, ...]] = {
-    "program": ("start",),
-    "candidate": ("start", "values", "candidate"),
-    "checker": ("start", "values", "checker"),
+    "program": ("confine", "start"),
+    "candidate": ("confine", "start", "values", "candidate"),
+    "checker": ("confine", "start", "values", "checker"),
+    "together": ("confine", "start", "values", "candidate", "checker"),
 }
 _ENTRY_CALLS: dict[Role, str] = {
     "program": "ready(); run_program()",
     "candidate": "serve_candidate()",
     "checker": "serve_checker()",
+    "together": "serve_together()",
 }
 _ANNOTATIONS = __future__.annotations.compiler_flag
 _NEEDLESS = re.compile(r"^from (?:wfdsl\S+|typing|__future__) import (?:\([^)]*\)|.*)$", re.MULTILINE)
@@ -89,8 +92,8 @@ class Inside:
     """Bytes that are read of each stream, or of one reply."""
     code: bytes
     """What the interpreter reads before all else."""
-    isolated: bool
-    """Whether the process is bubblewrap, with the interpreter in it, or the interpreter itself."""
+    folder: str
+    """What it may write to, where it is the interpreter itself; empty where it is bubblewrap."""
     ended: Callable[[], None]
     """Called when nothing of it is left."""
     is_ready: bool = False
@@ -170,7 +173,7 @@ class Inside:
 
     def usage(self) -> Usage:
         """What it and all processes that it started use."""
-        return usage_of(self.process.pid)
+        return usage_of(self.process.pid, self.folder)
 
     async def begin(self, seconds: float) -> None:
         """Set the limit of processor time for what is sent next: rounded up, and a second to end in."""
@@ -190,13 +193,10 @@ class Inside:
         if self.process.returncode is not None:
             return
         self.exceeded = self.exceeded or exceeded
-        if not self.isolated:
+        inside = [] if self.folder else _first_inside(self.process.pid)
+        for pid in inside or [self.process.pid]:
             with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        else:
-            for pid in _first_inside(self.process.pid) or [self.process.pid]:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
     async def _gone(self) -> None:
         """Close its pipes, whether or not all was read, and wait until it has ended.
@@ -207,6 +207,8 @@ class Inside:
         for number in range(3):
             transport.get_pipe_transport(number).close()
         await self.process.wait()
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
         self.ended()
 
     @property
@@ -221,24 +223,34 @@ class Inside:
 
 
 async def start_process(
-    command: Callable[[int], Sequence[str]], *, code: bytes, most: int, isolated: bool, ended: Callable[[], None]
+    isolation: Isolation, role: Role, number: int, limits: SandboxLimits, ended: Callable[[], None]
 ) -> Inside:
-    """Start the command that `command` gives for the number of an open file with the filter of system calls.
+    """Start a process of this role; `wait_ready` waits until it has started.
 
-    `wait_ready` waits until it has started. `ended` is called when nothing is left of it, also if it could not be
-    started. Its environment is empty: bubblewrap's own environment could be read inside, at /proc/1/environ.
-
-    Raises: SandboxFailed.
+    `number` says which private user id it has. `ended` is called when nothing is left of it, also if it could not be
+    started. Raises: SandboxFailed.
     """
+    folder = ""
     try:
+        if isolation.tier == "Landlock":
+            folder = tempfile.mkdtemp(prefix="wfdsl-program-")
+            if isolation.is_private:
+                os.chown(folder, private_id(number), private_id(number))
+        confinement = isolation.confinement(number, folder)
+        processes = isolation.process_limit(limits.processes)
+        numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
+        source = f"{_FIRST}\n{confinement}\nlimit{numbers}\nusual_names()\n{_ENTRY_CALLS[role]}\n"
         with tempfile.TemporaryFile() as rules:
-            rules.write(seccomp_filter() if seccomp_supported() else b"")
+            rules.write(seccomp_filter())
             rules.seek(0)
-            process = await _spawned(command(rules.fileno()), rules.fileno())
+            command = isolation.command(number, source, seccomp_fd=rules.fileno())
+            passed = () if folder else (rules.fileno(),)
+            process = await _spawned(command, passed, isolation.environment(folder), folder or "/")
     except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
         ended()
         raise
-    return Inside(process, most, code, isolated, ended)
+    return Inside(process, limits.output_bytes, code_of(role), folder, ended)
 
 
 async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: float) -> Ran:
@@ -268,13 +280,6 @@ async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: floa
     return Ran(ending, code, output, errors, time.monotonic() - begun)
 
 
-def first_source(role: Role, limits: SandboxLimits, *, isolated: bool) -> str:
-    """What the interpreter inside runs first: it reads the code of its role, and then sets its own limits."""
-    processes = limits.processes if isolated else _UNBOUND
-    numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
-    return f"{_FIRST}\nlimit{numbers}\nusual_names()\n{_ENTRY_CALLS[role]}\n"
-
-
 @cache
 def code_of(role: Role) -> bytes:
     """The compiled code of a role, as `marshal` writes it: the modules of `inside`, joined."""
@@ -291,7 +296,9 @@ def _first_inside(outside: int) -> list[int]:
         return []
 
 
-async def _spawned(command: Sequence[str], rules: int) -> asyncio.subprocess.Process:
+async def _spawned(
+    command: Sequence[str], passed: Sequence[int], environment: dict[str, str], folder: str
+) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
     try:
         return await asyncio.create_subprocess_exec(
@@ -299,9 +306,9 @@ async def _spawned(command: Sequence[str], rules: int) -> asyncio.subprocess.Pro
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            env={},
-            cwd="/",
-            pass_fds=(rules,),
+            env=environment,
+            cwd=folder,
+            pass_fds=passed,
             start_new_session=True,
         )
     except OSError as problem:

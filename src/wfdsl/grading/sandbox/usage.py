@@ -29,6 +29,8 @@ class Usage:
     processor_s: float = 0.0
     memory_bytes: int = 0
     files: int = 0
+    file_bytes: int = 0
+    """Of files on this machine's disk."""
     is_waiting: bool = True
     """Whether none of them runs or could run."""
 
@@ -43,9 +45,13 @@ class Observed(Protocol):
         """End them, for this limit."""
 
 
-def usage_of(pid: int) -> Usage:
-    """What a process and all that it started use; nothing of it where the system does not say."""
-    processor_s, memory, files, is_waiting = 0.0, 0, 0, True
+def usage_of(pid: int, folder: str = "") -> Usage:
+    """What a process and all that it started use; nothing of it where the system does not say.
+
+    `folder` is one on this machine's disk that only this process writes to.
+    """
+    processor_s, memory, is_waiting = 0.0, 0, True
+    files, file_bytes = _within(folder) if folder else (0, 0)
     for one in _tree(pid):
         with suppress(OSError, IndexError, ValueError):  # it has ended since
             words = Path(f"/proc/{one}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
@@ -53,7 +59,7 @@ def usage_of(pid: int) -> Usage:
             memory += int(words[21]) * os.sysconf("SC_PAGE_SIZE")
             is_waiting = is_waiting and words[0] in "SZ"
             files = max(files, *(_files(f"/proc/{one}/root", folder) for folder in _WRITABLE))
-    return Usage(processor_s, memory, files, is_waiting)
+    return Usage(processor_s, memory, files, file_bytes, is_waiting)
 
 
 @asynccontextmanager
@@ -105,6 +111,8 @@ async def _watch_space(insides: Sequence[Observed], limits: SandboxLimits) -> No
                 inside.kill(f"its processes used more than {limits.all_memory_mib:,} MiB of memory")
             elif used.files > limits.files:
                 inside.kill(f"it made more than {limits.files:,} files")
+            elif used.file_bytes > limits.files_mib * MIB:
+                inside.kill(f"it wrote more than {limits.files_mib:,} MiB of files")
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -124,3 +132,14 @@ def _files(root: str, folder: str) -> int:
     except OSError:
         return 0
     return found.f_files - found.f_ffree
+
+
+def _within(folder: str) -> tuple[int, int]:
+    """How many files there are in a folder, and how many bytes they have."""
+    sizes: list[int] = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # it has been removed since
+                sizes.append(os.lstat(f"{place}/{name}").st_size)
+        sizes.append(0)
+    return len(sizes), sum(sizes)

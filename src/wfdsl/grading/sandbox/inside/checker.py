@@ -12,6 +12,7 @@ import builtins
 import sys
 from typing import TYPE_CHECKING
 
+from wfdsl.grading.sandbox.inside.candidate import Candidate
 from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, ready, write_frame
 from wfdsl.grading.sandbox.inside.values import (
     CannotTravelError,
@@ -185,11 +186,11 @@ def obstacle(tree: _ast.Module) -> str:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             if set(name.split(".")) & _SHARED:
-                return f"the checking text uses `{name}`, which would have to be in the program's own process"
+                return f"the checking text uses `{name}`"
         if isinstance(node, _ast.Name) and node.id in ("open", "globals", "input"):
-            return f"the checking text uses `{node.id}`, which would have to be in the program's own process"
+            return f"the checking text uses `{node.id}`"
         if isinstance(node, _ast.Attribute) and node.attr in ("stdout", "stdin", "stderr", "__globals__", "__code__"):
-            return f"the checking text uses `.{node.attr}`, which would have to be in the program's own process"
+            return f"the checking text uses `.{node.attr}`"
     return ""
 
 
@@ -231,23 +232,36 @@ def namespace(tree: _ast.Module, line: Line, preamble: str, entry_point: str) ->
     return names
 
 
+class TogetherError(BaseException):
+    """The checking text has to be in the program's own process. Its text says why."""
+
+
+def parsed(source: str) -> Any:
+    """The tree of a checking text."""
+    return compile(source, "checker.py", "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+
+
 def run_check(source: str, line: Line, preamble: str, entry_point: str) -> None:
-    """Run the text, the function `check` if it defines one, and its unittest classes."""
-    tree: Any = compile(source, "checker.py", "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
-    reason = obstacle(tree)
-    if reason:
-        raise UnjudgedError(reason)
+    """Run the text, the function `check` if it defines one, and its unittest classes, apart from the program."""
+    tree = parsed(source)
+    if reason := obstacle(tree):
+        raise TogetherError(reason)
     names = namespace(tree, line, preamble, entry_point)
+    run_text(tree, source, names)
+    if line.broken is not None:
+        raise line.broken
+    if not line.calls:
+        raise UnjudgedError("the checking text never called the program")
+
+
+def run_text(tree: Any, source: str, names: dict[str, Any]) -> None:
+    """Run the text with these names, and what it defines as tests."""
     exec(compile(tree, "checker.py", "exec", dont_inherit=True), names)
     defined = {node.name for node in tree.body if isinstance(node, _ast.FunctionDef)}
     if "check" in defined:
         names["check"](names["candidate"])
     if any(isinstance(node, _ast.ClassDef) for node in tree.body) and "unittest" in source:
         run_unittest(names)
-    if line.broken is not None:
-        raise line.broken
-    if not line.calls:
-        raise UnjudgedError("the checking text never called the program")
 
 
 def run_unittest(names: dict[str, Any]) -> None:
@@ -268,7 +282,7 @@ def run_unittest(names: dict[str, Any]) -> None:
 
     loader = unittest.TestLoader()
     for value in list(names.values()):
-        if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == "checker":
+        if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == names["__name__"]:
             loader.loadTestsFromTestCase(value).run(Raising())
 
 
@@ -276,6 +290,8 @@ def finding(source: str, problem: BaseException) -> list[str]:
     """The outcome of a check that ended with an exception, and its reason."""
     where = place(source, problem)
     raised = getattr(problem, "wfdsl_raised", None)
+    if isinstance(problem, TogetherError):
+        return ["together", str(problem)]
     if isinstance(problem, UnjudgedError):
         return ["unjudged", str(problem)]
     if isinstance(problem, WrongError):
@@ -311,4 +327,27 @@ def serve_checker() -> None:
         found = ["right", f"all checks passed, with {line.calls} calls"]
     except BaseException as problem:  # noqa: BLE001  (whatever ends the check is what was found)
         found = finding(source, line.broken or problem)
+    write_frame(outwards, to_json(["found", *found]))
+
+
+def serve_together() -> None:
+    """Load the program, run the checking text in the same process, and say what was found.
+
+    For texts that mock, capture output or share files. A program can forge what is found here.
+    """
+    ready()
+    inwards, outwards = quiet_channels()
+    preamble, program, source, entry_point = from_json(read_frame(inwards))
+    candidate = Candidate()
+    try:
+        candidate.load(preamble, program)
+        names = candidate.names
+        sys.modules["__main__"] = sys.modules["solution"]  # where `mock.patch` looks for the program's names
+        if entry_point:
+            names["candidate"] = names.get(entry_point)
+        run_text(parsed(source), source, names)
+        found = ["right", "all checks passed"]
+    except BaseException as problem:  # noqa: BLE001  (whatever ends the check is what was found)
+        kinds = [kind.__name__ for kind in type(problem).__mro__]
+        found = ["wrong", f"{kinds[0]}: {str(problem)[:200]}{place(source, problem)}"]
     write_frame(outwards, to_json(["found", *found]))
