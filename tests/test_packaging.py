@@ -29,7 +29,7 @@ from wfdsl.language.grammar import grammar_folder
 
 ROOT = Path(__file__).parent.parent
 GRAMMARS = ["answers.lark", "conductor.lark", "literals.lark", "workflow.lark"]
-POOLS = ["local.toml", "paper-unconstrained.toml", "paper.toml"]
+POOLS = ["local.toml", "paper-unconstrained.toml", "paper.toml", "recursion.toml"]
 COPIED = ["src", "grammars", "tests", "docs"]
 SEMVER = r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
 

@@ -163,8 +163,9 @@ def test_a_graph_opens_what_ran_inside_a_step_one_stack_of_copies_and_large_work
     nested = ask(home, workflow=NESTED, pool=nesting_pool())
     page = watched.go(f"/runs/{nested.id}?view=graph")
     inside = page.locator('a[data-steps="1.0.1"]')
-    assert not inside.is_visible()
-    page.locator("summary").first.click()
+    page.get_by_role("link", name="Close").click()
+    inside.wait_for(state="detached")
+    page.get_by_role("link", name="Open").click()
     inside.click()
     page.get_by_label("The selected step").get_by_text("The answer is 4.").wait_for()
 
@@ -172,7 +173,7 @@ def test_a_graph_opens_what_ran_inside_a_step_one_stack_of_copies_and_large_work
     page = watched.go(f"/runs/{copies.id}?view=graph")
     assert page.locator("figure a[data-steps]").count() == 2
     page.get_by_role("link", name="120 copies").click()
-    page.get_by_text("This workflow has 121 nodes, more than 100.").wait_for()
+    page.get_by_text("121 nodes").wait_for()
     assert page.locator("figure svg").count() == 0
     page.get_by_role("link", name="Draw them").click()
     page.locator('figure a[data-steps="119"]').wait_for()

@@ -222,7 +222,6 @@ ON_A_TERMINAL = [
     ["wfdsl", "show", "lists.txt", "--format", "svg"],
     ["wfdsl", "show", "--run", "last", "--format", "html"],
     ["wfdsl", "show", "lists.txt", "--format", "mermaid"],
-    ["wfdsl", "show", "lists.txt", "--format", "dot"],
     ["wfdsl", "check", "lists.txt", OF_FILES, f"missing-{OF_FILES}"],
     ["wfdsl", "check", "--json", OF_FILES],
     ["wfdsl", "check", "--field", "question", "in.jsonl"],

@@ -72,7 +72,7 @@ def random_workflow(seed: int, most_steps: int = 60) -> Workflow:
     for index in range(count):
         some = tuple(each for each in range(index) if random.random() < likely)
         layer = tuple(each for each in some if index // wide - 1 == each // wide)
-        shapes: dict[str, Access] = {
+        by_shape: dict[str, Access] = {
             "sparse": tuple(sorted({random.randrange(index) for _ in range(random.randint(0, 2))} if index else ())),
             "dense": some,
             "layers": layer,
@@ -81,7 +81,7 @@ def random_workflow(seed: int, most_steps: int = 60) -> Workflow:
             "mixed": random.choice(["all", (), tuple(range(index)), tuple(range(index))[-2:]]),
         }
         text = random.choice(["Solve.", "Check.", f"Do {index}."])
-        steps.append(Step(random.randrange(3), text, shapes[shape], random.choice([None, None, None, 1])))
+        steps.append(Step(random.randrange(3), text, by_shape[shape], random.choice([None, None, None, 1])))
     return Workflow(tuple(steps))
 
 

@@ -112,7 +112,7 @@ def test_one_stack_of_copies_is_opened_and_closed(client: TestClient, ask: Ask) 
     ]
     opened = client.get(f"{address}?view=graph&open=0&open=3").text
     assert cards(opened) == [str(step) for step in range(7)]
-    assert [query for query, _ in toggles(opened, "Close")] == ["view=graph&open=3", "view=graph&open=0"]
+    assert [query for query, _ in toggles(opened, "Stack the")] == ["view=graph&open=3", "view=graph&open=0"]
 
 
 def toggles(page: str, verb: str) -> list[tuple[str, str]]:
@@ -158,11 +158,11 @@ def test_what_ran_inside_a_step_is_in_each_view(client: TestClient, ask: Ask) ->
     for view in ("conversation", "time"):
         assert 'data-steps="1.0.1"' in client.get(f"{address}?view={view}").text, view
     assert "writes round 0" in client.get(f"{address}?view=time").text
-    closed = client.get(f"{address}?view=graph").text
-    ((query, _),) = toggles(closed, "Open")
-    opened = client.get(f"{address}?{query}").text
+    opened = client.get(f"{address}?view=graph").text
+    ((query, _),) = toggles(opened, "Close")
+    closed = client.get(f"{address}?{query}").text
     assert (cards(closed), cards(opened)) == (["0", "1", "2"], ["0", "1", "1.0.0", "1.0.1", "2"])
-    assert [query for query, _ in toggles(opened, "Close")] == ["view=graph"]
+    assert [query for query, _ in toggles(closed, "Open")] == ["view=graph"]
 
 
 def test_what_a_conductor_wrote_is_shown_round_by_round_with_its_problems(client: TestClient, journal: Path) -> None:

@@ -1,7 +1,7 @@
 """A workflow as a Mermaid flowchart, for Markdown pages.
 
 Labels are in double quotes, and whatever Mermaid might act on in them (quotes, HTML, Markdown, comments, entity
-codes) is written as an entity code.
+codes) is written as an entity code. There is no markup but line breaks: not every viewer has HTML labels.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ _REASON_LINES = 12
 _WIDTH, _LINES = 26, 5  # Mermaid itself breaks lines at 200 pixels
 # ASCII signs that Mermaid, Markdown or HTML may act on, and the signs that represent entity codes inside Mermaid.
 _UNSAFE = re.compile(r"(?<=\d)\.|[!-~ﬂ¶](?<![\w.,?!'])|_")
+_ACTING = re.compile(r"\\(?=n)|\$(?=\$)|\bfa\w?:(?=fa-)|direction(?=\s)")
 _WIDE_SIGNS = str.maketrans("<>&", "＜＞＆")
 _CLASSES = (
     "classDef answer stroke:#2f6fde,stroke-width:2px",
@@ -119,10 +120,10 @@ def _classes(card: Card) -> list[str]:
 
 def _label(card: Card) -> str:
     tags = [*card.tags, *(["sees all"] if card.access == ALL else [])]
-    head = f"<b>{_text(card.counted_heading)}</b> {_text('· ' + card.worker_label)}"
+    head = _text(f"{card.counted_heading} · {card.worker_label}")
     body = map(_text, wrap(card.subtask, width=_WIDTH, lines=_LINES, measure=cells))
-    foot = [f"<i>{_text(text)}</i>" for text in (" · ".join(tags), card.facts) if text]
-    reasons = [f"<b>{line}</b>" for reason in card.reasons for line in _wrapped(reason, _WIDTH)]
+    foot = [_text(text) for text in (" · ".join(tags), card.facts) if text]
+    reasons = [line for reason in card.reasons for line in _wrapped(reason, _WIDTH)]
     return "<br/>".join([head, *body, *foot, *reasons])
 
 
@@ -133,9 +134,10 @@ def _wrapped(text: str, width: int) -> list[str]:
 def _text(text: str) -> str:
     """ASCII signs but plain punctuation become codes, and so does a dot after a digit, which may start a list.
 
-    A word joiner parts a backslash from an n, because Mermaid makes a line break of the two even as codes.
+    A word joiner parts what Mermaid acts on even as codes: a backslash and an n are a line break, two dollars begin a
+    formula, `fa:fa-` an icon, and `direction LR` anywhere in a label is a statement.
     """
-    return _UNSAFE.sub(lambda found: f"#{ord(found[0])};", text.replace("\\n", "\\\u2060n"))
+    return _UNSAFE.sub(lambda found: f"#{ord(found[0])};", _ACTING.sub("\\g<0>\u2060", text))
 
 
 def _title(text: str) -> str:

@@ -1,13 +1,13 @@
-"""A run as one graph: each workflow is drawn inside the step that it ran in, once that is opened; large ones if asked.
+"""A run as one graph: each workflow is drawn inside the step that it ran in, and a large graph only if asked for.
 
-What is opened is in the address: the paths of steps with workflows inside, and of steps that share a card.
+What is opened and closed is in the address: the paths of steps that share a card, and of steps with workflows inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -45,62 +45,67 @@ class Graph:
 
 
 def graph_of_run(run: Run, query: QueryParams, address: Callable[[str], str]) -> Graph:
-    """Draw a run. The query says what is opened: paths of steps, `all`; and `draw`, whether it is large.
+    """Draw a run. The query has paths of steps: `open` those whose copies are drawn apart, `all` for all of them, and
+    `close` those with workflows inside that are not drawn; and `draw`, whether it is drawn although it is large.
 
     `address` gives the address of a step's page, from the step's path.
     """
-    opened = tuple(dict.fromkeys(query.getlist("open")))
-    toggles: list[Toggle] = []
-    panel, nodes = _opened(picture_of(run, all_copies="all" in opened), opened, toggles)
+    page = _Page(tuple(query.getlist("open")), tuple(query.getlist("close")), [])
+    panel, nodes = page.opened(picture_of(run, all_copies="all" in page.open))
     is_drawn = nodes <= MOST_NODES or "draw" in query
     svg = Markup(svg_of(replace(panel, title="", notes=()), _links(address))) if is_drawn else None
-    other = tuple(each for each in opened if each != "all") if "all" in opened else (*opened, "all")
-    toggles.append(Toggle("Stack equal steps" if "all" in opened else "Draw each copy", _query(other)))
-    return Graph(svg, nodes, toggles, f"{_query(opened)}&draw=1")
+    page.add("Stack equal steps" if "all" in page.open else "Draw each copy", "open", "all")
+    return Graph(svg, nodes, page.toggles, f"{page.query()}&draw=1")
 
 
-def _opened(panel: Panel, opened: Sequence[str], toggles: list[Toggle]) -> tuple[Panel, int]:
-    """The panel with nothing inside steps that are not opened, how many nodes that is; and what can be toggled."""
-    nodes = 0
-    drawing = panel.shown
-    if drawing is not None:
-        steps = [step for step in range(len(drawing.workflow)) if dotted((*panel.path, step)) in opened]
-        if steps and "all" not in opened:
-            options = drawing.options.copy()
-            options["opened"] = [*options.get("opened", ()), *steps]
-            drawing = draw(drawing.workflow, **options)
-            panel = replace(panel, drawing=drawing)
-        nodes = len(drawing.cards)
-        toggles += _stacks([card for card in drawing.cards if card.index not in panel.inside], panel.path, opened)
-    inside: dict[int, tuple[Panel, ...]] = {}
-    for step, panels in panel.inside.items():
-        path = dotted((*panel.path, step))
+class _Page(NamedTuple):
+    """What is opened and closed, and the links that change it."""
+
+    open: tuple[str, ...]
+    close: tuple[str, ...]
+    toggles: list[Toggle]
+
+    def opened(self, panel: Panel) -> tuple[Panel, int]:
+        """The panel as it is drawn, and how many nodes that is."""
+        drawing, nodes = panel.shown, 0
         if drawing is not None:
-            name = drawing.cards[drawing.card_of(step)].heading
-            verb = "Close" if path in opened else "Open"
-            toggles.append(Toggle(f"{verb} {name}: {counted(len(panels), 'round')}", _query(_toggled(opened, path))))
-        if drawing is None or path in opened:
-            found = [_opened(each, opened, toggles) for each in panels]
-            inside[step] = tuple(each for each, _ in found)
-            nodes += sum(count for _, count in found)
-    return replace(panel, inside=inside), nodes
+            steps = [step for step in range(len(drawing.workflow)) if dotted((*panel.path, step)) in self.open]
+            if steps:
+                options = drawing.options.copy()
+                options["opened"] = [*options.get("opened", ()), *steps]
+                drawing = draw(drawing.workflow, **options)
+                panel = replace(panel, drawing=drawing)
+            nodes = len(drawing.cards)
+            for card in drawing.cards:
+                self._add_card(card, dotted((*panel.path, card.index)), len(panel.inside.get(card.index, ())))
+        inside = {}
+        for step, panels in panel.inside.items():
+            if dotted((*panel.path, step)) not in self.close:
+                found = [self.opened(each) for each in panels]
+                inside[step] = tuple(each for each, _ in found)
+                nodes += sum(count for _, count in found)
+        return replace(panel, inside=inside), nodes
 
+    def _add_card(self, card: Card, path: str, rounds: int) -> None:
+        if rounds:
+            verb = "Open" if path in self.close else "Close"
+            self.add(f"{verb} {card.heading}: {counted(rounds, 'round')}", "close", path)
+        elif card.count > 1:
+            self.add(f"Open {card.heading}: {card.count} copies", "open", path)
+        elif path in self.open:
+            self.add(f"Stack the copies of {card.heading}", "open", path)
 
-def _stacks(cards: Sequence[Card], where: Path, opened: Sequence[str]) -> Iterator[Toggle]:
-    for card in cards:
-        path = dotted((*where, card.index))
-        if card.count > 1:
-            yield Toggle(f"Open {card.heading}: {card.count} copies", _query(_toggled(opened, path)))
-        elif path in opened:
-            yield Toggle(f"Close {card.heading}", _query(_toggled(opened, path)))
+    def add(self, label: str, name: Literal["open", "close"], path: str) -> None:
+        """Add the link that changes whether a path is in a part of the query."""
+        own = self.open if name == "open" else self.close
+        changed = tuple(each for each in own if each != path) if path in own else (*own, path)
+        page = self._replace(open=changed) if name == "open" else self._replace(close=changed)
+        self.toggles.append(Toggle(label, page.query()))
 
-
-def _toggled(opened: Sequence[str], path: str) -> tuple[str, ...]:
-    return tuple(each for each in opened if each != path) if path in opened else (*opened, path)
-
-
-def _query(opened: Sequence[str]) -> str:
-    return urlencode([("view", "graph"), *(("open", each) for each in opened)])
+    def query(self) -> str:
+        """The query of the page's address."""
+        parts = [*(("open", each) for each in self.open), *(("close", each) for each in self.close)]
+        return urlencode([("view", "graph"), *parts])
 
 
 def _links(address: Callable[[str], str]) -> Callable[[Card, Path], Mapping[str, str]]:
