@@ -73,7 +73,7 @@ def main() -> None:
             folder = place / f"python-{number}"
             folder.mkdir()
             run([python, "-m", "venv", str(folder / "venv")], folder)
-            inside = folder / "venv" / "bin" / "python"
+            inside = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
             constraints = ["--constraint", str(ROOT / "constraints.txt")]
             install = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *constraints]
             run([*install, f"{wheel}[{EXTRAS}]"], folder)

@@ -226,7 +226,7 @@ ON_A_TERMINAL = [
     ["wfdsl", "check", "--json", OF_FILES],
     ["wfdsl", "check", "--field", "question", "in.jsonl"],
     ["wfdsl", "fmt", "lists.txt", OF_FILES],
-    ["wfdsl", "fmt", "--diff", OF_FILES],
+    ["wfdsl", "fmt", "--check", OF_FILES],
     ["wfdsl", "data", "examples", "show", OF_FILES],
     ["wfdsl", "data", "examples", "extract", OF_FILES],
     ["wfdsl", "pools", "show", "named.toml"],

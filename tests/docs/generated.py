@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from .notebook import as_page
 from .pages import read_page
 from .write_baselines import baseline_table, parameter_table
 from .write_cli import common_options, exit_codes, options, train_options
@@ -40,6 +41,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "limits": limits,
     "literals.lark": lambda: literate("literals.lark"),
+    "notebook": as_page,
     "public-names": public_names,
     "repairs": repairs,
     "rl-names": rl_names,

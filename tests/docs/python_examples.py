@@ -35,7 +35,7 @@ class PythonSession:
         for statement in parsed(text, place).body:
             out = io.StringIO()
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-                value = self._value(statement, place)
+                value = self.value(statement, place)
                 self._call_test(statement)
             shown = shown_value(text, statement)
             if shown is None:
@@ -51,7 +51,8 @@ class PythonSession:
         if isinstance(statement, ast.FunctionDef) and statement.name.startswith("test_"):
             self._names[statement.name]()
 
-    def _value(self, statement: ast.stmt, place: str) -> object:
+    def value(self, statement: ast.stmt, place: str) -> Any:
+        """What a statement is worth; None if it is not an expression."""
         if isinstance(statement, ast.Expr):
             code = compile(ast.Expression(statement.value), place, "eval", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         else:

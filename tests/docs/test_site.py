@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from pathlib import Path
 
+from .notebook import NOTEBOOK, executed
 from .pages import pages
 from .site import BLOCK, broken_links, navigation, site_page, site_path
 
@@ -30,6 +32,15 @@ def test_every_relative_link_leads_to_a_page_or_a_copied_file_of_the_site() -> N
                 page,
                 target,
             )
+
+
+def test_the_cells_of_the_notebook_show_what_it_has_stored() -> None:
+    stored = json.loads(NOTEBOOK.read_text("utf-8"))
+
+    assert executed() == stored, "run python -m tests.docs.notebook"
+    assert any(
+        "image/svg+xml" in output.get("data", {}) for cell in stored["cells"] for output in cell.get("outputs", [])
+    )
 
 
 def test_a_link_to_nothing_is_found_and_one_to_a_heading_is_not(tmp_path: Path) -> None:

@@ -7,13 +7,16 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from wfdsl.cli import serve
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+IMAGE = (DEPLOY / "Dockerfile").read_text()
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
@@ -24,12 +27,22 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def test_the_image_starts_with_options_that_there_are() -> None:
-    text = (DEPLOY / "Dockerfile").read_text()
-    command = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)[-1]
+    command = re.findall(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)[-1]
 
     kept = parsed(json.loads(command)).kept
     assert (kept["serve.host"][0], kept["serve.keys"][0]) == ("0.0.0.0", "keys.toml")
-    assert re.search(r"^USER \d+$", text, re.MULTILINE), "a user without rights, by number"
+    assert re.search(r"^USER \d+$", IMAGE, re.MULTILINE), "a user without rights, by number"
+
+
+def test_the_image_installs_pinned_packages_from_all_files_that_the_build_includes() -> None:
+    copied = {path for line in re.findall(r"^COPY (?!--)(.*) \S+$", IMAGE, re.MULTILINE) for path in line.split()}
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    allowed = {line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().split() if line[0] == "!"}
+
+    assert "--constraint constraints.txt" in IMAGE
+    assert copied == allowed >= {"constraints.txt", "src"}
+    for path in [*wheel["packages"], *wheel["force-include"]]:
+        assert any(Path(path).is_relative_to(one) for one in copied), path
 
 
 def test_the_unit_starts_with_options_that_there_are(tmp_path: Path) -> None:

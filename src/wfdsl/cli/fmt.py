@@ -37,8 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--to", choices=["completion", "wf"], help="print in this form")
     action = output.add_mutually_exclusive_group()
     action.add_argument("-w", "--write", action="store_true", help="write the files instead of printing them")
-    action.add_argument("--check", action="store_true", help="change nothing; exit 1 if a file would change")
-    action.add_argument("--diff", action="store_true", help="print what would change")
+    action.add_argument("--check", action="store_true", help="print what would change, and exit 1 if anything would")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -92,12 +91,9 @@ def _formatted_file(file: str) -> tuple[str, str]:
 
 def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> int:
     if args.check:
-        if before != after:
-            print(f"{file}: would change")
-        return 0 if before == after else 1
-    if args.diff:
         sys.stdout.writelines(difflib.unified_diff(_lines(before), _lines(after), file, f"{file} (formatted)"))
-    elif not args.write:
+        return 0 if before == after else 1
+    if not args.write:
         print_utf8(after)
     elif file == STDIN:
         raise UsageError("standard input cannot be written; leave --write out to print it")
