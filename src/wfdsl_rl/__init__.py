@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wfdsl.conductor.ablation import Ablation as Ablation
     from wfdsl_rl.reward import Reward as Reward
     from wfdsl_rl.reward_maker import make_reward as make_reward
-    from wfdsl_rl.scoring import Ablation as Ablation
     from wfdsl_rl.scoring import NoScore as NoScore
     from wfdsl_rl.scoring import RewardValues as RewardValues
     from wfdsl_rl.scoring import Rollout as Rollout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from wfdsl.conductor.ablation import Ablation
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import UsageError
@@ -18,7 +19,7 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.scoring import Ablation, RewardFunction, RewardValues, Scorer
+from wfdsl_rl.scoring import RewardFunction, RewardValues, Scorer
 
 
 def make_reward(

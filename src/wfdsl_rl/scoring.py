@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.api import analyze
+from wfdsl.conductor.ablation import Ablation
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.config import check_options, option
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
@@ -170,32 +171,6 @@ RewardFunction: TypeAlias = Callable[[Scored, Task], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ablation:
-    """What a Conductor may not decide. Source: arXiv 2512.04388, the ablations of section 5."""
-
-    instruction: str = option("", help="what every worker is told instead of its subtask; empty: its subtask")
-    worker: int | None = option(None, help="index of the worker that every step asks; without it, as it was written")
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def applied(self, workflow: Workflow) -> Workflow:
-        """The workflow with the ablated parts replaced."""
-        if not self.instruction and self.worker is None:
-            return workflow
-        return Workflow(
-            tuple(
-                replace(
-                    step,
-                    subtask=self.instruction or step.subtask,
-                    worker=step.worker if self.worker is None else self.worker,
-                )
-                for step in workflow
-            )
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scorer:
     """How one completion becomes an outcome and a reward."""
 
@@ -211,7 +186,7 @@ class Scorer:
     """The reward of each outcome, or a function that gives it."""
     sandbox: Sandbox | None = None
     """Where programs are graded; None: the shared one."""
-    ablation: Ablation = Ablation()
+    ablation: Ablation = field(default_factory=Ablation)
     """What the Conductor may not decide, to measure what its decision is worth."""
     grades: bool = True
     """Whether answers are graded; if not, every answer is unjudged."""

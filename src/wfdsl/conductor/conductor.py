@@ -74,6 +74,16 @@ class Conductor:
         self._given = (known, prompt, default)
         self._by_effort: dict[Effort, Conductor] = {}
 
+    def changed(self, **settings: Any) -> Conductor:
+        """The same Conductor with other settings than its configuration gives, such as other examples.
+
+        They are fields of `ConductorSettings`. A checkpoint is prompted as it was trained; a comparison may ask what
+        another prompt is worth.
+        """
+        other = copy(self)
+        other.settings = replace(self.settings, **settings)
+        return other
+
     @property
     def entry(self) -> WorkerEntry:
         """The entry of its model."""

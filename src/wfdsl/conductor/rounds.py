@@ -145,7 +145,7 @@ class Rounds:
     async def _act(self, number: int, checked: Checked, written: tuple[Completion, ...]) -> bool:
         """Do what the completion says; whether a workflow ran, so that it may be revised."""
         if checked.workflow is not None:
-            workflow = self._listing.to_pool(checked.workflow)
+            workflow = self._settings.ablation.applied(self._listing.to_pool(checked.workflow))
             excess = self._excess(workflow)
             if not excess:
                 return await self._run(number, workflow, self._log(number, "ran", written), written[-1].text)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.api import load
+from wfdsl.conductor.ablation import Ablation
 from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import Prompt
@@ -97,6 +98,8 @@ class ConductorSettings:
     """None: the model writes freely."""
     tool: WorkflowTool | None = None
     """The tool that the model calls with its workflow; None: it writes a text."""
+    ablation: Ablation = field(default_factory=Ablation)
+    """What it may not decide."""
 
 
 def resolve(

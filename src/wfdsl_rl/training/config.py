@@ -11,11 +11,12 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
+from wfdsl.conductor.ablation import Ablation
 from wfdsl.conductor.effort import Effort
 from wfdsl.config import from_table, to_table
 from wfdsl.errors import UsageError
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.scoring import Ablation, RewardValues
+from wfdsl_rl.scoring import RewardValues
 
 StageName: TypeAlias = Literal["sft", "base", "pools", "recursion"]
 STAGES: Final[tuple[StageName, ...]] = ("sft", "base", "pools", "recursion")
