@@ -21,6 +21,7 @@ from wfdsl.evaluation.baselines.fitted import fit_cost_table, read_fit_costs
 from wfdsl.evaluation.equal_cost import EVERYONE, Standing, standings_of
 from wfdsl.evaluation.manifest import read_manifest
 from wfdsl.evaluation.plots import draw_plots
+from wfdsl.evaluation.signatures import Case, Signatures, signatures_of
 from wfdsl.evaluation.statistics import CONFIDENCE, Accuracy, Difference, Interval, Mean, scores_of
 from wfdsl.evaluation.summary import Comparison, PolicySummary, Summary, summarise
 from wfdsl.evaluation.trials import Trial, read_trials
@@ -72,6 +73,22 @@ class Report:
             )
             for policy in self.policies
         }
+
+    def signatures(self) -> dict[str, Signatures]:
+        """How each policy fails."""
+        return {policy: signatures_of(map(_case_of, self.of(policy)), names=self.workers) for policy in self.policies}
+
+
+def _case_of(trial: Trial) -> Case:
+    return Case(
+        kind=trial.domain,
+        workflow=trial.rounds[-1] if trial.rounds else None,
+        right=float(trial.outcome == "right") if trial.judged else None,
+        completions=trial.completions,
+        invalid=trial.invalid,
+        later=max(len(trial.rounds) - 1, 0),
+        unchanged=trial.unchanged,
+    )
 
 
 def read_report(folder: Path) -> Report:
@@ -199,6 +216,30 @@ def strategy_table(strategies: Mapping[str, WorkflowStatistics]) -> tuple[list[s
     names = sorted({name: None for column in columns for name in column}, key=lambda name: _GROUPS.index(name[0]))
     rows = [[label, *(column.get((group, label), UNKNOWN) for column in columns)] for group, label in names]
     return ["", *strategies], rows
+
+
+def signature_table(signatures: Mapping[str, Signatures]) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of the table of how Conductors fail."""
+    rows = [
+        [
+            policy,
+            UNKNOWN if each.valid is None else f"{each.valid:.1%}",
+            f"{each.mismatch:.1%}",
+            *(", ".join(f"{kind} {value(each, kind)}" for kind in each.share) for value in (_favourite, _bits)),
+            UNKNOWN if each.unchanged is None else f"{each.unchanged:.1%}",
+        ]
+        for policy, each in signatures.items()
+    ]
+    return ["policy", "valid", "lost by mismatch", "most asked", "bits", "rounds without change"], rows
+
+
+def _favourite(found: Signatures, kind: str) -> str:
+    name, share = next(iter(found.share[kind].items()))
+    return f"{name} {share:.0%}"
+
+
+def _bits(found: Signatures, kind: str) -> str:
+    return f"{found.entropy_bits[kind]:.2f}"
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wfdsl.evaluation.signatures import Case, signatures_of
 from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
 from wfdsl.files import write_whole
 from wfdsl.graph import graph_of
@@ -69,6 +70,8 @@ class Iteration:
     """Share of the questions whose completions all have the same reward, so that nothing is learned from them."""
     workflows: tuple[Workflow, ...] = field(repr=False)
     """The valid workflows, with the pool's worker indices."""
+    cases: tuple[Case, ...] = field(repr=False)
+    """Every completion, for the signatures of failure."""
 
     @property
     def workers(self) -> Mapping[int, int]:
@@ -89,7 +92,10 @@ class Iteration:
 
         TRL's own count of constant groups is 0 where rewards are scaled by batch.
         """
+        signs = signatures_of(self.cases)
         found = {"constant_groups": self.constant_groups, "choice_entropy": entropy_bits(self.workers)}
+        found |= {"worker_mismatch": signs.mismatch}
+        found |= {} if signs.unchanged is None else {"rounds_unchanged": signs.unchanged}
         for kind, calls in self.choices.items():
             found[f"choice_entropy/{kind}"] = entropy_bits(calls)
             found |= {f"share/{kind}/{worker}": calls[worker] / sum(calls.values()) for worker in sorted(calls)}
@@ -145,6 +151,21 @@ def iteration_of(batch: Sequence[Mapping[str, Any]], known: dict[Workflow, Workf
         Counter(graph_of(workflow).topology for _, workflow in written),
         sum(len(rewards - {None}) < 2 for rewards in groups.values()) / len(groups),
         tuple(workflow for _, workflow in written),
+        tuple(map(_case_of, batch)),
+    )
+
+
+def _case_of(sample: Mapping[str, Any]) -> Case:
+    lists, before = sample["workflow"], sample["previous"]
+    revised = before is not None and lists is not None and not sample["kept"]
+    return Case(
+        kind=sample["kind"],
+        workflow=None if lists is None else Workflow.from_lists(**lists),
+        right=right_share(sample["outcomes"]),
+        completions=1,
+        invalid=int(sample["outcome"] == "invalid"),
+        later=int(revised),
+        unchanged=int(revised and sample["answer"] == before[1]),
     )
 
 
