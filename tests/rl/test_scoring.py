@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from wfdsl.conductor.ablation import Ablation
 from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.source import tasks as gym_tasks
-from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores, right_share
+from wfdsl_rl.scoring import RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores, right_share
 from wfdsl_rl.scoring import NoScore as Refused
 
 TASK = Task(id="t", question="Is it?", gold="yes", kind="text")

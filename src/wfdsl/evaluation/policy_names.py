@@ -53,6 +53,7 @@ CONDUCTORS: Final = {
 }
 """What may be set of a Conductor; `worker` and `instruction` also of a `.wf` file."""
 _SETTING: Final = re.compile(r"[a-z_]+=")
+_FIELDS: Final = {"max_rounds": "max_rounds", "pool": "pick"}
 _EXAMPLES: Final = {"ood": "out-of-distribution", "id": "in-distribution"}
 
 
@@ -130,7 +131,7 @@ def policy_of(
     called, settings = _settings_of(name)
     model, effort = _effort_of(called)
     known, values = config or ConductorConfig(), _values(settings, pool, name)
-    limits = {"max_rounds": values.get("max_rounds", known.max_rounds), "pick": values.get("pool", known.pick)}
+    limits: dict[str, Any] = {_FIELDS[key]: values[key] for key in _FIELDS.keys() & values.keys()}
     try:
         policy = named_policy(replace(known, model=model, effort=effort or known.effort, **limits), pool, params=params)
     except UsageError as error:
