@@ -12,8 +12,8 @@ from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.source import tasks as gym_tasks
-from wfdsl_rl.scoring import RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores, right_share
 from wfdsl_rl.scoring import NoScore as Refused
+from wfdsl_rl.scoring import RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores, right_share
 
 TASK = Task(id="t", question="Is it?", gold="yes", kind="text")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
