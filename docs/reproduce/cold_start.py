@@ -1,12 +1,12 @@
 """Cold start: is the form there before a training is scaled up?"""
 
-from reproduce import Row, Table, Training
+from reproduce import Table, Training
 
 TABLE = Table(
     "cold-start",
     "Cold start",
     "share of valid completions before scaling",
-    (Row("after the cold start, 100 problems", "{conductor}", "more than 95 %"),),
+    (("after the cold start, 100 problems", "{conductor}", "more than 95 %"),),
     "A short SFT on random workflows, then GRPO on 112 problems, 16 in each iteration with 8 completions. A completion "
     "that is cut counts as invalid.",
     limit=100,

@@ -1,12 +1,12 @@
 """Strategy emergence: topologies, roles and diversity over a training, and how they go with accuracy (figure 3)."""
 
-from reproduce import Row, Table, Training
+from reproduce import Table, Training
 
 TABLE = Table(
     "emergence",
     "Emergence of strategies",
     "steps of a workflow, without a penalty on length",
-    (Row("after training", "{conductor}", "3 on average; MMLU 1 to 2, LiveCodeBench 3 to 4"),),
+    (("after training", "{conductor}", "3 on average; MMLU 1 to 2, LiveCodeBench 3 to 4"),),
     "The paper shows topologies over training, and calls their analysis open.",
     training=Training(layers=4, sft=200, grpo=70, every=10),
 )

@@ -1,27 +1,18 @@
 """The page of all tables, made from the folders of results: page.py [FOLDER], which is `reproduce` by default."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
-import ablation
-import baselines
-import cold_start
-import emergence
-import few_shot
-import model_size
-import pools
-import recursion
-
-SCRIPTS = (cold_start, ablation, few_shot, emergence, recursion, baselines, pools, model_size)
+NAMES = ("cold_start", "ablation", "few_shot", "emergence", "recursion", "baselines", "pools", "model_size")
 INTRO = """# The paper's tables, beside ours
 
 After this page you know which findings of the paper hold in the gym. **Workers are simulated, and the Conductor \
-has 15 million weights**: no figure under *here* says anything about real models. \
-[Each table is one command](README.md).
+has 15 million weights**: no figure under *here* says anything about real models. [How](README.md).
 """
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "reproduce")
-    found = [(script.TABLE, folder / script.TABLE.name) for script in SCRIPTS]
+    found = [(table, folder / table.name) for table in (import_module(name).TABLE for name in NAMES)]
     tables = [table.text(out) for table, out in found if (out / "manifest.json").is_file()]
     Path(__file__).with_name("results.md").write_text("\n".join([INTRO, *tables]), encoding="utf-8")

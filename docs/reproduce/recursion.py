@@ -1,16 +1,16 @@
 """Recursion depth: what each further round gains and costs."""
 
-from reproduce import Row, Table
+from reproduce import Table
 
 TABLE = Table(
     "recursion",
     "Recursion depth",
     "AIME25, BigCodeBench, GPQA-D and their average",
     (
-        Row("no further round", "{conductor}:max_rounds=0", "66.67, 37.8, 81.31; 61.93"),
-        Row("at most 1", "{conductor}:max_rounds=1", "66.67, 40.0, 82.32; 63.00"),
-        Row("at most 2", "{conductor}:max_rounds=2"),
-        Row("at most 3", "{conductor}:max_rounds=3"),
+        ("no further round", "{conductor}:max_rounds=0", "66.67, 37.8, 81.31; 61.93"),
+        ("at most 1", "{conductor}:max_rounds=1", "66.67, 40.0, 82.32; 63.00"),
+        ("at most 2", "{conductor}:max_rounds=2", "-"),
+        ("at most 3", "{conductor}:max_rounds=3", "-"),
     ),
     "The paper trains recursion for 20 iterations and keeps calls below twice those of round 0; the curve over the "
     "depth is open. The Conductor here was never trained to revise: it never keeps an answer, and every revision asks "

@@ -1,12 +1,8 @@
-"""What the scripts of this folder share: evaluate or train, and print the paper's figures beside ours.
-
-Results are in a folder that `wfdsl eval report` reads. --dry-run asks nothing and says what it would cost.
-"""
+"""What the scripts of this folder share: evaluate or train, and print the paper's figures beside ours."""
 
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,21 +14,7 @@ from wfdsl.render.status import dollars
 
 HERE = Path(__file__).parent
 GYM = "gym/seven"
-OVER_TRAINING = "training.md"
 HEAD = ("calls", "tokens", "cost of 1,000", "valid", "further rounds", "kept", "same answer again")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table: what it is, our policy for it, and the paper's figure.
-
-    In a policy, {conductor} and {strong} are the Conductor and the strongest worker, {validation} are the tasks that
-    routers are fitted on, and {here} is this folder.
-    """
-
-    what: str
-    policy: str = ""
-    theirs: str = "-"
 
 
 @dataclass(frozen=True)
@@ -43,18 +25,16 @@ class Training:
     sft: int
     grpo: int
     every: int
-    """Iterations in a row of the table."""
     preset: str = "paper-7b"
 
     def folder(self, out: Path) -> Path:
         """The folder of the training, which is made or continued."""
-        from wfdsl_rl.gym.headline import train  # noqa: PLC0415  (only trainings need torch)
-        from wfdsl_rl.gym.start import write_start  # noqa: PLC0415
+        from wfdsl_rl.gym.headline import train, write_start  # noqa: PLC0415  (only trainings need torch)
 
         start = out / "start"
         write_start(start, layers=self.layers)
-        model, rows = f"train.model={start / 'model'}", f"train.sft.rows={start / 'sft.jsonl'}"
-        sft = train("gym-sft", out / "sft", [model, rows, f"train.sft.steps={self.sft}"])
+        settings = [f"train.model={start / 'model'}", f"train.sft.rows={start / 'sft.jsonl'}"]
+        sft = train("gym-sft", out / "sft", [*settings, f"train.sft.steps={self.sft}"])
         train("gym", out / "grpo", [f"train.model={sft}", f"train.base.iterations={self.grpo}"])
         return out / "grpo"
 
@@ -74,7 +54,9 @@ class Table:
     title: str
     measure: str
     """What the paper's figures are."""
-    rows: tuple[Row, ...]
+    rows: tuple[tuple[str, str, str], ...]
+    """What it is, our policy for it, and the paper's figure. In a policy, {conductor} is the Conductor, {strong} and
+    {planner} are two workers, {validation} are the tasks that routers are fitted on, and {here} is this folder."""
     differs: str
     """What is not as in the paper, and why."""
     limit: int = 200
@@ -95,21 +77,24 @@ class Table:
         if self.training is not None and not args.dry_run:
             out.mkdir(parents=True, exist_ok=True)
             folder = args.training or self.training.folder(out / "training")
-            (out / OVER_TRAINING).write_text(self.training.table(folder), encoding="utf-8")
+            (out / "training.md").write_text(self.training.table(folder), encoding="utf-8")
             conductor = str(folder / "base" / "final")
-        tasks = args.tasks or (GYM if gym else "math500")
-        words = ["eval", "--pool", args.pool, "--tasks", tasks, "--limit", str(args.limit), "--no-plots"]
-        words += self.options if gym else ()
-        names = {"conductor": conductor, "strong": "alder" if gym else "gpt-5", "here": str(HERE)}
+        words = ["eval", "--pool", args.pool, "--tasks", args.tasks or (GYM if gym else "math500"), "--no-plots"]
+        words += ["--limit", str(args.limit), *(self.options if gym else ())]
+        strong, planner = ("alder", "larch") if gym else ("gpt-5", "gemini-2.5-pro")
+        names = {"conductor": conductor, "strong": strong, "planner": planner, "here": str(HERE)}
         names["validation"] = f"{GYM}@train" if gym else args.validation
-        words += [word for row in self.rows if row.policy for word in ("--policy", row.policy.format(**names))]
+        words += [word for _, policy, _ in self.rows for word in ("--policy", policy.format(**names))]
+        if args.dry_run and self.training is not None:
+            print(f"{self.training} would be done first, for nothing; gym/seven stands for its model")
         if args.dry_run or not gym:
             code = wfdsl([*words, "--dry-run"])
             if args.dry_run or code or not agreed(args.budget_usd, yes=args.yes):
                 return code
             words += ["--budget-usd", str(args.budget_usd)]
         code = evaluated(words, out)
-        print(self.text(out))
+        if code != 2:
+            print(self.text(out))
         return code
 
     def _arguments(self) -> argparse.Namespace:
@@ -129,38 +114,32 @@ class Table:
     def text(self, folder: Path) -> str:
         """The table of the results in a folder, in Markdown."""
         report = read_report(folder)
-        named = iter(report.policies)
-        rows = [(row, next(named) if row.policy else "") for row in self.rows]
+        rows = zip(self.rows, report.policies, strict=True)
+        cells = [[what, theirs, *_figures(report, policy)] for (what, _, theirs), policy in rows]
         head = ["", f"paper: {self.measure}", "here", "minus the first", *HEAD]
-        cells = [[row.what, row.theirs, *_figures(report, policy)] for row, policy in rows]
         shown = [at for at in range(len(head)) if at < 4 or any(line[at] != "-" for line in cells)]
-        tasks = report.manifest["tasks"]
-        about = (
-            f"Here: {tasks['count']} questions of {tasks['sources'][0]['name']}, in per cent with 95 % intervals; "
-            f"differences are paired by question. {self.differs}"
-        )
-        over = [(folder / OVER_TRAINING).read_text(encoding="utf-8")] if self.training is not None else []
+        count, name = report.manifest["tasks"]["count"], report.manifest["tasks"]["sources"][0]["name"]
+        about = f"Here: per cent of {count} questions of {name} with 95 % intervals, paired by question. {self.differs}"
+        over = [(folder / "training.md").read_text(encoding="utf-8")] if self.training is not None else []
         table = markdown_table([head[at] for at in shown], [[line[at] for at in shown] for line in cells])
         return "\n\n".join([f"## {self.title}", *over, table, about]) + "\n"
 
 
 def agreed(usd: float, *, yes: bool) -> bool:
     """Whether so much may be spent."""
-    return yes or input(f"Spend at most ${usd:g}? [y/N] ").strip().lower() == "y"
+    print("" if yes else f"Spend at most ${usd:g}? [y/N] ", end="", flush=True)
+    return yes or sys.stdin.readline().strip().lower() == "y"
 
 
 def evaluated(words: list[str], out: Path) -> int:
     """Evaluate, or continue; the exit code."""
     if (out / "manifest.json").is_file():
         return wfdsl(["eval", "--resume", str(out), "--quiet"])
-    print(f"wfdsl {shlex.join(words)}", file=sys.stderr)
     return wfdsl([*words, "--out", str(out)])
 
 
 def _figures(report: Report, policy: str) -> list[str]:
     """What is known of a policy, in the order of the head."""
-    if not policy:
-        return ["-"] * (2 + len(HEAD))
     trials, first = report.of(policy), report.of(report.policies[0])
     summary = next(each for each in report.summary().policies if each.policy == policy)
     signs, value, error = report.signatures()[policy], summary.overall.value or 0.0, summary.overall.error or 0.0

@@ -91,7 +91,7 @@ def _of_stage(stage: str, iterations: Sequence[Iteration], every: int, names: Ma
         stage,
         tuple(windows),
         windows[after].first if after < len(windows) else None,
-        {name: found for name, of in _MEASURES.items() if (found := _correlated(iterations, of)) is not None},
+        {name: rank for name, of in _MEASURES.items() if (rank := _correlated(iterations, of)) is not None},
     )
 
 
