@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A parcel that is sent on a Friday arrives 275 days later. On which weekday does it arrive?
 
-.PHONY: help demo test headline real lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults deepspeed explore simulate fuzz upgrade docs release-check clean
+.PHONY: help demo test headline real lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade site release-check clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -25,14 +25,14 @@ help:
 	@echo "make quick     lint and run the fast tests of the main parts, in under a minute"
 	@echo "make format    fix what ruff can fix, and format the code"
 	@echo "make coverage  run all tests and print the lines that none of them runs"
-	@echo "make docs      regenerate the reference pages"
+	@echo "make site      write the documentation as a site, with the generated reference, to build/site"
 	@echo "make release-check  build the wheel and run the README from it on Python 3.11, 3.12 and 3.13 (RELEASE_PYTHONS)"
 	@echo "make bench     print the benchmark tables"
 	@echo "make browser   test the pages of wfdsl view in Chromium (needs Chromium and npm); bench-browser measures them"
 	@echo "make vllm      run the tests that need a vLLM server, on this machine's CPU (3.4 GB in .venv-vllm)"
 	@echo "make clients   try the server with clients of others, and write the table of what works (1.9 GB; needs npm)"
 	@echo "make faults    run the long tests of killed processes and full disks around the reward server"
-	@echo "make deepspeed test trainings of several processes with ZeRO-3 too, which other commands skip"
+	@echo "make gpu       one step of GRPO on a GPU, NCCL, and peak memory: gpu-report.json"
 	@echo "make engines   run the adapters of training engines with the real packages (2.7 GB in .venv-engines)"
 	@echo "make vf-eval   run vf-eval of verifiers on the gym with a scripted policy, without a key"
 	@echo "make explore   search longer for texts that break a law of the language, with new examples each time"
@@ -68,13 +68,13 @@ SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)
 demo: $(VENV)/.demo
 	@printf '\n%s\n%s\n%s\n\n' "1. A small trained Conductor reads a question and writes a workflow. Its workers are simulated:" \
 		"   they answer with stock phrases and a number, and their dollars are made up." "Question: $(GYM_QUESTION)"
-	$(BIN)/wfdsl solve --pool gym/seven --steps --seed 1 -q "$(GYM_QUESTION)"
+	$(BIN)/wfdsl solve --pool gym/seven --seed 1 -q "$(GYM_QUESTION)"
 	@printf '\n%s\n%s\n\n' "2. A workflow file on a real model, of 135 million parameters, on this machine. It is free, and often wrong." \
 		"Question: $(QUESTION)"
-	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local --set verifier=verifier --steps --seed 1 -q "$(QUESTION)"
+	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local --set verifier=verifier --seed 1 -q "$(QUESTION)"
 	@printf '\n%s\n  %s\n%s\n  %s\n' "Type this next, to see every message of the run above:" "$(BIN)/wfdsl runs show last --messages" \
 		"With a key in OPENAI_API_KEY, large models:" \
-		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini --steps -q \"$(QUESTION)\""
+		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini -q \"$(QUESTION)\""
 
 test: lint types unit
 
@@ -166,10 +166,9 @@ bench-browser: $(VENV)/.browser
 faults: $(SETUP)
 	WFDSL_FAULTS=1 $(BIN)/python -m pytest -q tests/rl/engines/test_faults.py
 
-# DeepSpeed divides weights by ZeRO-3. Its import takes a while and prints, so other commands do without it.
-deepspeed: $(VENV)/.dev $(VENV)/.torch
-	$(PIP) deepspeed==0.19.8
-	$(BIN)/python -m pytest -q tests/rl/training/test_several_processes.py
+# What only a GPU can show, in a few minutes and without a network: gpu-report.json.
+gpu: $(SETUP)
+	$(BIN)/python -m tests.gpu
 
 # Engines pin other versions than this project, so each has an environment of its own, with the core of this package.
 ENGINES_VENV ?= .venv-engines
@@ -217,8 +216,18 @@ upgrade:
 	.venv-newest/bin/python -m pip freeze --quiet --exclude-editable --exclude torch >> constraints.txt
 	rm -rf .venv-newest
 
-docs: $(SETUP)
-	$(BIN)/python -m tests.docs.generate
+# The site generator has an environment of its own. hypothesis: the reference of wfdsl.testing loads it.
+SITE_VENV ?= .venv-site
+
+$(SITE_VENV)/.installed: pyproject.toml Makefile
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt zensical==0.0.73 hypothesis -e .
+	@touch $@
+
+site: $(SITE_VENV)/.installed
+	$(SITE_VENV)/bin/python -m tests.docs.site
+	cd build && $(abspath $(SITE_VENV))/bin/zensical build --strict
+	$(SITE_VENV)/bin/python -m tests.docs.site --check
 
 # The wheel, outside the clone, in a new environment of each of these: the README's commands.
 RELEASE_PYTHONS ?= python3.11 python3.12 python3.13
@@ -226,4 +235,4 @@ release-check: $(VENV)/.dev
 	$(BIN)/python -m tests.release_check $(RELEASE_PYTHONS)
 
 clean:
-	rm -rf $(VENV) $(VLLM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) tests/clients/node_modules dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(VLLM_VENV) $(CLIENTS_VENV) $(ENGINES_VENV) $(SITE_VENV) tests/clients/node_modules dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz

@@ -40,7 +40,8 @@ class Package:
     def layer_of(self, module: str) -> int:
         """The number of a module's layer, from 0 at the top."""
         room = module.partition(".")[0]
-        fitting = [number for number, rooms in enumerate(self.layers) if room in rooms]
+        own = [number for number, rooms in enumerate(self.layers) if module in rooms]
+        fitting = own or [number for number, rooms in enumerate(self.layers) if room in rooms]
         assert fitting, f"give {self.sources.name}.{room} a layer"
         return fitting[0]
 

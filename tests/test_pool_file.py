@@ -63,7 +63,7 @@ PROBLEMS = [
     ("[pool]\nname = \n", "not a TOML file: .*line 2"),
     ("", r"there is no table \[pool\]"),
     ("pool = 5", r"there is no table \[pool\]"),
-    ("[pool]\n[pols]", 'there is no table "pols"..*Did you mean pool'),
+    ("[pool]\n[pols]", 'has no key "pols". Did you mean pool'),
     (
         '[pool]\nmax_reply_char = 5\n[[pool.workers]]\nname="a"',
         'pool has no key "max_reply_char"..*max_reply_chars',
@@ -73,14 +73,14 @@ PROBLEMS = [
     ("[pool]\ndefaults = 5", "pool.defaults must be a table, not int"),
     ("[pool.defaults]\ntemprature = 1", 'pool.defaults has no key "temprature"..*temperature'),
     (f"{WORKER}temprature = 1", r'worker 0 \("a"\) has no key "temprature". Did you mean temperature'),
-    (f"{WORKER}zzz = 1", 'has no key "zzz". Known: api, api_key_env'),
+    (f"{WORKER}zzz = 1", 'has no key "zzz"'),
     (f'{WORKER}temperature = "hot"', r'worker 0 \("a"\): temperature: .*number'),
-    (f"{WORKER}temperature = 3", "temperature: input should be less than or equal to 2"),
+    (f"{WORKER}temperature = 3", "temperature: must be at most 2"),
     (f"{WORKER}temperature = true", "temperature"),
-    (f"{WORKER}max_tokens = 0", "max_tokens: input should be greater than 0"),
+    (f"{WORKER}max_tokens = 0", "max_tokens: must be greater than 0"),
     (f"{WORKER}max_tokens = 1.5", "max_tokens"),
     (f"{WORKER}limits = {{ rpm = 3 }}", 'limits has no key "rpm"'),
-    (f"{WORKER}limits = {{ concurrency = 0 }}", "limits.concurrency: input should be greater than 0"),
+    (f"{WORKER}limits = {{ concurrency = 0 }}", "limits.concurrency: must be greater than 0"),
     (f"{WORKER}limits = 5", "limits must be a table, not int"),
     (f"{WORKER}prices = {{ input = 1 }}", "prices.output: is missing"),
     (f"{WORKER}prices = {{ input = -1, output = 1 }}", "prices.input"),
@@ -103,7 +103,7 @@ def test_a_wrong_pool_file_says_where_what_and_what_was_meant(text: str, message
     with pytest.raises(UsageError, match=message) as refused:
         parse_pool(text, "p.toml")
 
-    assert str(refused.value).startswith("p.toml: ")
+    assert str(refused.value).startswith("p.toml")
     assert "\n" not in str(refused.value)
 
 

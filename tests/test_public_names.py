@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -14,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfdsl
+from tests.docs.write_python import public_names
 from wfdsl import Checked, Pool, Workflow, WorkflowError
 
 LISTS: tuple[list[int], list[str], list[Any]] = ([0, 1, 0], ["a", "b", "c"], [[], [0], "all"])
@@ -44,7 +44,6 @@ PROMISED = {
 
 ALIASES = {"Event", "Listener", "RunOptions"}
 """Names of types that are not classes, which Python gives no docstring."""
-REFERENCE = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
 
 
 def public(path: str) -> Any:
@@ -77,7 +76,7 @@ def test_every_name_can_be_imported_and_says_what_it_is(name: str) -> None:
         assert re.fullmatch(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?", value)
         assert value == version("wfdsl-conductor")
     elif name in ALIASES:
-        assert f"| `{name}` |" in REFERENCE.read_text("utf-8")  # written from the text after its definition
+        assert f"| `{name}` |" in public_names()  # written from the text after its definition
     else:
         assert value.__name__ == name
         assert inspect.getdoc(value)

@@ -54,7 +54,7 @@ def main() -> None:
         report_to="none",
     )
     prompt, end = "paper" if args.model else "tiny", tokenizer.eos_token_id
-    with wfdsl_rl.make_reward(args.pool, tasks, prompt=prompt, end_of_text=end) as reward:
+    with wfdsl_rl.Reward(args.pool, tasks, prompt=prompt, end_of_text=end) as reward:
         rows = Dataset.from_list(reward.rows())
         trainer = GRPOTrainer(model, reward.trl, config, rows, processing_class=tokenizer)
         trainer.train()

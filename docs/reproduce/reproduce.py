@@ -33,9 +33,9 @@ class Training:
 
         start = out / "start"
         write_start(start, layers=self.layers)
-        settings = [f"train.model={start / 'model'}", f"train.sft.rows={start / 'sft.jsonl'}"]
-        sft = train("gym-sft", out / "sft", [*settings, f"train.sft.steps={self.sft}"])
-        train("gym", out / "grpo", [f"train.model={sft}", f"train.base.iterations={self.grpo}"])
+        settings = [f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"]
+        sft = train("gym-sft", out / "sft", [*settings, f"train.stages.sft.max_steps={self.sft}"])
+        train("gym", out / "grpo", [f"train.model={sft}", f"train.stages.base.max_steps={self.grpo}"])
         return out / "grpo"
 
     def table(self, folder: Path) -> str:

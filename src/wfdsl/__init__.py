@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from wfdsl.grading.sandbox.sandbox import Sandbox as Sandbox
     from wfdsl.grading.verdict import Verdict as Verdict
     from wfdsl.graph import to_dag as to_dag
-    from wfdsl.html_page import to_html as to_html
     from wfdsl.interpreter.budget import Budget as Budget
     from wfdsl.interpreter.config import RunConfig as RunConfig
     from wfdsl.interpreter.events import BudgetCharged as BudgetCharged
@@ -77,10 +76,6 @@ if TYPE_CHECKING:
     from wfdsl.language.source import Span as Span
     from wfdsl.language.workflow import Step as Step
     from wfdsl.language.workflow import Workflow as Workflow
-    from wfdsl.pictures import to_dot as to_dot
-    from wfdsl.pictures import to_mermaid as to_mermaid
-    from wfdsl.pictures import to_svg as to_svg
-    from wfdsl.pictures import to_terminal as to_terminal
     from wfdsl.protocols import Call as Call
     from wfdsl.protocols import Message as Message
     from wfdsl.protocols import Reply as Reply
@@ -88,6 +83,12 @@ if TYPE_CHECKING:
     from wfdsl.protocols import Usage as Usage
     from wfdsl.protocols import Worker as Worker
     from wfdsl.protocols import WorkerFailure as WorkerFailure
+    from wfdsl.render.pictures import to_html as to_html
+    from wfdsl.render.pictures import to_mermaid as to_mermaid
+    from wfdsl.render.pictures import to_pdf as to_pdf
+    from wfdsl.render.pictures import to_png as to_png
+    from wfdsl.render.pictures import to_svg as to_svg
+    from wfdsl.render.pictures import to_terminal as to_terminal
     from wfdsl.tasks.loading import load_tasks as load_tasks
     from wfdsl.tasks.task import CodeTests as CodeTests
     from wfdsl.tasks.task import Task as Task
@@ -95,91 +96,47 @@ if TYPE_CHECKING:
     from wfdsl.workers.entry import WorkerEntry as WorkerEntry
     from wfdsl.workers.pool import Pool as Pool
 
-_HOMES = {
-    "Budget": "interpreter.budget",
-    "BudgetCharged": "interpreter.events",
-    "BudgetExhausted": "interpreter.record",
-    "Call": "protocols",
-    "CheckConfig": "language.check",
-    "Checked": "api",
-    "CodeTests": "tasks.task",
-    "CompletionFinished": "interpreter.events",
-    "CompletionStarted": "interpreter.events",
-    "Conductor": "conductor.conductor",
-    "ConductorConfig": "conductor.config",
-    "Delta": "interpreter.events",
-    "Diagnostic": "language.diagnostics",
-    "Evaluation": "evaluation.trials",
-    "Event": "interpreter.events",
-    "Experiment": "experiment",
-    "FellBack": "interpreter.events",
-    "Journal": "interpreter.journal",
-    "JournalFailure": "errors",
-    "Listener": "interpreter.events",
-    "Message": "protocols",
-    "Policy": "conductor.policy",
-    "Pool": "workers.pool",
-    "Reply": "protocols",
-    "Retried": "interpreter.events",
-    "Run": "interpreter.record",
-    "RunConfig": "interpreter.config",
-    "RunFailed": "interpreter.record",
-    "RunFinished": "interpreter.events",
-    "RunOptions": "interpreter.running",
-    "RunStarted": "interpreter.events",
-    "RunSuspended": "interpreter.record",
-    "Sandbox": "grading.sandbox.sandbox",
-    "SandboxLimits": "grading.sandbox.isolation",
-    "SandboxMissing": "grading.sandbox.isolation",
-    "Solution": "conductor.policy",
-    "Source": "language.source",
-    "Span": "language.source",
-    "Step": "language.workflow",
-    "StepFinished": "interpreter.events",
-    "StepRecord": "interpreter.record",
-    "StepStarted": "interpreter.events",
-    "Task": "tasks.task",
-    "ToolCall": "protocols",
-    "Tools": "interpreter.tools",
-    "Trial": "evaluation.trials",
-    "Usage": "protocols",
-    "UsageError": "errors",
-    "Verdict": "grading.verdict",
-    "WfdslError": "errors",
-    "Worker": "protocols",
-    "WorkerEntry": "workers.entry",
-    "WorkerFailure": "protocols",
-    "Workflow": "language.workflow",
-    "WorkflowError": "language.diagnostics",
-    "WorkflowStatistics": "evaluation.workflow_statistics",
-    "analyze": "api",
-    "dumps": "api",
-    "evaluate": "evaluation.evaluate",
-    "final_answer": "grading.extraction",
-    "final_code": "grading.extraction",
-    "grade": "grading.grade",
-    "grade_program": "grading.code",
-    "grade_sync": "grading.grade",
-    "load": "api",
-    "load_tasks": "tasks.loading",
-    "parse": "api",
-    "read_experiment": "experiment",
-    "read_report": "evaluation.report",
-    "redo": "interpreter.redoing",
-    "resume": "interpreter.running",
-    "run": "interpreter.running",
-    "run_sync": "interpreter.running",
-    "save_tasks": "tasks.task",
-    "statistics_of": "evaluation.workflow_statistics",
-    "stream": "interpreter.running",
-    "summarise": "evaluation.summary",
-    "to_dag": "graph",
-    "to_dot": "pictures",
-    "to_html": "html_page",
-    "to_mermaid": "pictures",
-    "to_svg": "pictures",
-    "to_terminal": "pictures",
+_NAMES = {
+    "api": "Checked analyze dumps load parse",
+    "conductor.conductor": "Conductor",
+    "conductor.config": "ConductorConfig",
+    "conductor.policy": "Policy Solution",
+    "errors": "JournalFailure UsageError WfdslError",
+    "evaluation.evaluate": "evaluate",
+    "evaluation.report": "read_report",
+    "evaluation.summary": "summarise",
+    "evaluation.trials": "Evaluation Trial",
+    "evaluation.workflow_statistics": "WorkflowStatistics statistics_of",
+    "experiment": "Experiment read_experiment",
+    "grading.code": "grade_program",
+    "grading.extraction": "final_answer final_code",
+    "grading.grade": "grade grade_sync",
+    "grading.sandbox.isolation": "SandboxLimits SandboxMissing",
+    "grading.sandbox.sandbox": "Sandbox",
+    "grading.verdict": "Verdict",
+    "graph": "to_dag",
+    "interpreter.budget": "Budget",
+    "interpreter.config": "RunConfig",
+    "interpreter.events": "BudgetCharged CompletionFinished CompletionStarted Delta Event FellBack Listener Retried "
+    "RunFinished RunStarted StepFinished StepStarted",
+    "interpreter.journal": "Journal",
+    "interpreter.record": "BudgetExhausted Run RunFailed RunSuspended StepRecord",
+    "interpreter.redoing": "redo",
+    "interpreter.running": "RunOptions resume run run_sync stream",
+    "interpreter.tools": "Tools",
+    "language.check": "CheckConfig",
+    "language.diagnostics": "Diagnostic WorkflowError",
+    "language.source": "Source Span",
+    "language.workflow": "Step Workflow",
+    "protocols": "Call Message Reply ToolCall Usage Worker WorkerFailure",
+    "render.pictures": "to_html to_mermaid to_pdf to_png to_svg to_terminal",
+    "tasks.loading": "load_tasks",
+    "tasks.task": "CodeTests Task save_tasks",
+    "workers.entry": "WorkerEntry",
+    "workers.pool": "Pool",
 }
+"""The public names of each module."""
+_HOMES = dict(sorted((name, module) for module, names in _NAMES.items() for name in names.split()))
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604  (names of this very table)
 

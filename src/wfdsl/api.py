@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias
 
-from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
 from wfdsl.language.check import (
     MAX_CHARS,
     CheckConfig,
-    CheckOptions,
     PoolLike,
     check,
     check_columns,
@@ -25,16 +23,18 @@ from wfdsl.language.diagnostics import NOWHERE, Diagnostic, WorkflowError, in_or
 from wfdsl.language.source import Source
 from wfdsl.language.tree import WorkflowTree
 from wfdsl.language.workflow import Workflow
-from wfdsl.notebook import DrawnInNotebooks
+from wfdsl.render.notebook import Drawn
+from wfdsl.settings import changed
 
 _UTF8_BYTES_PER_CHAR = 4
 _PIECE = 1 << 16  # bytes
 Form: TypeAlias = Literal["completion", "wf"]
 _DEFAULT = CheckConfig()
+_OF_FILES = CheckConfig(max_steps=None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Checked(DrawnInNotebooks):
+class Checked(Drawn):
     """The result of reading a text: the workflow if there is one, and every diagnostic."""
 
     source: Source
@@ -55,7 +55,18 @@ class Checked(DrawnInNotebooks):
 
     def _repr_svg_(self) -> str | None:
         """The picture that a notebook shows, where there is a workflow."""
-        return None if self.workflow is None else DrawnInNotebooks._repr_svg_(self)
+        return None if self.workflow is None else Drawn._repr_svg_(self)
+
+    def _panel(self, options: Any) -> Any:
+        return self._to_draw()._panel(options)
+
+    def _page(self, options: Any) -> Any:
+        return self._to_draw()._page(options)
+
+    def _to_draw(self) -> Workflow:
+        if self.workflow is None:
+            raise UsageError(f"{self.source.name} holds no valid workflow to draw; see its diagnostics")
+        return self.workflow
 
     @property
     def ok(self) -> bool:
@@ -73,9 +84,7 @@ class Checked(DrawnInNotebooks):
         return self
 
 
-def analyze(
-    text: str, config: CheckConfig | None = None, *, name: str = "completion", **options: Unpack[CheckOptions]
-) -> Checked:
+def analyze(text: str, config: CheckConfig | None = None, *, name: str = "completion", **options: Any) -> Checked:
     """Read and check a completion. Never raises on any text.
 
     Args:
@@ -88,7 +97,7 @@ def analyze(
         UsageError: it is not a text, or an option is outside its limits.
     """
     _require_text(text)
-    config = _changed(config, options)
+    config = changed(config or _DEFAULT, options)
     source = Source(text, name)
     if len(text) > config.max_chars:
         return Checked(source, None, (too_long(config.max_chars),))
@@ -109,7 +118,7 @@ def analyze_file_text(
     *,
     params: Mapping[str, str] | None = None,
     name: str = "workflow.wf",
-    **options: Unpack[CheckOptions],
+    **options: Any,
 ) -> Checked:
     """Read and check a workflow file's text, expanded with its parameters and, if given, a pool.
 
@@ -123,7 +132,7 @@ def analyze_file_text(
     from wfdsl.language.file_expansion import expand  # noqa: PLC0415  (start-up time: completions need neither)
     from wfdsl.language.file_reader import read_workflow_file  # noqa: PLC0415
 
-    config = _changed(config or CheckConfig(max_steps=None), options)
+    config = changed(config or _OF_FILES, options)
     source = Source(text, name)
     if len(text) > config.max_chars:
         return Checked(source, None, (too_long(config.max_chars),))
@@ -145,17 +154,6 @@ def _require_text(text: object) -> None:
     raise UsageError(f"text must be a str (got {type(text).__name__})")
 
 
-def _changed(config: CheckConfig | None, options: CheckOptions) -> CheckConfig:
-    try:
-        return replace(config or _DEFAULT, **options) if options else config or _DEFAULT
-    except TypeError:
-        known = CheckOptions.__annotations__
-        unknown = next((name for name in options if name not in known), None)
-        if unknown is None:
-            raise
-        raise UsageError(f"there is no option {unknown!r}. {did_you_mean(unknown, known)}") from None
-
-
 def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], config: CheckConfig) -> Checked:
     problems = check(tree, config)
     found = [*found, *(once_per_place(problems) if tree.names else problems)]
@@ -169,11 +167,11 @@ def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], config
 def too_long(max_chars: int) -> Diagnostic:
     """A text over the limit, which is not read."""
     message = f"the text has more than {max_chars:,} characters"
-    help_ = "check that it is the right text, or raise the limit (--max-chars, max_chars=)"
+    help_ = "check that it is the right text; in Python, max_chars= raises the limit"
     return Diagnostic("text-too-long", "error", message, NOWHERE, help=help_)
 
 
-def parse(text: str, config: CheckConfig | None = None, **options: Unpack[CheckOptions]) -> Workflow:
+def parse(text: str, config: CheckConfig | None = None, **options: Any) -> Workflow:
     """The workflow that a completion holds. Arguments as for `analyze`.
 
     Raises:
@@ -196,7 +194,7 @@ def load(
     *,
     params: Mapping[str, str] | None = None,
     form: Form | None = None,
-    **options: Unpack[CheckOptions],
+    **options: Any,
 ) -> Workflow:
     """The workflow in a file: a workflow file if it is named `*.wf`, else a completion.
 
@@ -220,14 +218,14 @@ def analyze_path(
     *,
     params: Mapping[str, str] | None = None,
     form: Form | None = None,
-    **options: Unpack[CheckOptions],
+    **options: Any,
 ) -> Checked:
     """Read and check a file, as `load` does, without raising on what it holds.
 
     Raises:
         UsageError: the file cannot be read, or a parameter or an option cannot be set.
     """
-    max_chars = _changed(config or CheckConfig(), options).max_chars
+    max_chars = changed(config or _DEFAULT, options).max_chars
     text = read_text(path, max_chars=max_chars)
     if text is None:
         return Checked(Source("", str(path)), None, (too_long(max_chars),))
@@ -241,7 +239,7 @@ def analyze_text(
     form: Form,
     params: Mapping[str, str] | None = None,
     name: str = "completion",
-    **options: Unpack[CheckOptions],
+    **options: Any,
 ) -> Checked:
     """Read and check a text in either form; without `max_steps` each form has its own limit.
 

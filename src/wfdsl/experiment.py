@@ -2,13 +2,13 @@
 
 A later source wins: the default, then the file, then each setting in its order. Relative paths in a file are relative
 to the file; relative paths in settings are relative to the current folder. The classes of the tables say which keys
-there are (`wfdsl.config`).
+there are (`wfdsl.settings`).
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -17,12 +17,25 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.config import OptionField, check_options, did_you_mean, from_table, from_toml, option, options_of
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunConfig, RunRequest
 from wfdsl.interpreter.tools import MAX_TOOL_ROUNDS, ToolSteps
-from wfdsl.toml_file import TABLES, read_toml_file, relative_to, require_keys, require_table, require_tables
+from wfdsl.own_code import file_of
+from wfdsl.settings import (
+    TABLES,
+    Option,
+    Table,
+    did_you_mean,
+    from_table,
+    from_toml,
+    option,
+    options_of,
+    read_toml_file,
+    relative_to,
+    require_keys,
+    require_table,
+)
 
 if TYPE_CHECKING:  # start-up time: the flags of a command are made of these tables, without a pool
     from wfdsl.interpreter.running import RunOptions
@@ -33,8 +46,7 @@ _USE: Final = "pool.use"
 _PROVIDERS_OF_PATHS: Final = ("local", "transformers")
 """`PROVIDER:PATH` is a path, too."""
 _POOL_TEXTS: Final = ("use", "name", "description", "conductor")
-_MODELS: Final = "models"
-"""The table in [serve] with a table for each model."""
+_NO_FILE: Final = "the defaults"
 _OF_MODELS: Final = ("description", "tools", "max_tool_rounds", "side_requests", "context_window")
 """Keys of [serve] that each model may have for itself."""
 _TABLES_OF_MODELS: Final = ("pool", "conductor", "budget", "run")
@@ -45,111 +57,71 @@ _TABLES_OF_MODELS: Final = ("pool", "conductor", "budget", "run")
 class RunSettings(RunConfig):
     """The table [run]: how each workflow is run, how many questions at a time, and whether calls are kept."""
 
-    parallel: int = option(
-        4, help="questions at a time, where there are many", flag="--parallel", metavar="N", minimum=1
-    )
-    journal: bool = option(
-        default=True, help="keep calls in the journal (without it, a run cannot be resumed)", flag="--no-journal"
-    )
+    parallel: int = option(4, "questions at a time, where there are many", "--parallel", ge=1)
+    journal: bool = option(True, "keep calls in the journal (without it, a run cannot be resumed)", "--no-journal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServeSettings:
+class ServeSettings(Table):
     """The table [serve]: where the server listens, and what it allows."""
 
-    host: str = option("127.0.0.1", help="the address to listen on", flag="--host", metavar="ADDRESS", minimum=1)
-    port: int = option(
-        8600, help="the port to listen on; 0 takes a free one", flag="--port", metavar="N", minimum=0, maximum=65535
-    )
-    keys: str | None = option(
-        None, help="a file with the hashes of the API keys that are accepted", flag="--keys", metavar="FILE", path=True
-    )
-    max_requests: int = option(
-        64, help="requests answered at a time; more are refused", flag="--max-requests", metavar="N", minimum=1
-    )
-    max_body_bytes: int = option(
-        4_194_304, help="the largest request, in bytes", flag="--max-body-bytes", metavar="N", minimum=1
-    )
-    receive_s: float = option(
-        60.0,
-        help="seconds in which the body of a request has to come",
-        flag="--receive",
-        metavar="S",
-        above=0,
-    )
-    drain_s: float = option(
-        30.0, help="seconds that requests in progress have after SIGTERM", flag="--drain", metavar="S", minimum=0
-    )
+    host: str = option("127.0.0.1", "the address to listen on", "--host", metavar="ADDRESS", min_length=1)
+    port: int = option(8600, "the port to listen on; 0 takes a free one", "--port", ge=0, le=65535)
+    keys: str | None = option(None, "a file with the hashes of the API keys that are accepted", "--keys", path=True)
+    max_requests: int = option(64, "requests answered at a time; more are refused", ge=1)
+    max_body_bytes: int = option(4_194_304, "the largest request, in bytes", ge=1)
+    receive_s: float = option(60.0, "seconds in which the body of a request has to come", gt=0)
+    drain_s: float = option(30.0, "seconds that requests in progress have after SIGTERM", ge=0)
     reasoning: Literal["reasoning_content", "reasoning"] = option(
-        "reasoning_content", help="the field of a stream that says what happens", flag="--reasoning"
+        "reasoning_content", "the field of a stream that says what happens"
     )
-    tools: ToolSteps = option("answer", help="which steps may call a client's tools", flag="--tools")
+    tools: ToolSteps = option("answer", "which steps may call a client's tools")
     max_tool_rounds: int = option(
-        MAX_TOOL_ROUNDS,
-        help="how often a step may call a client's tools; then it has to answer",
-        flag="--max-tool-rounds",
-        metavar="N",
-        minimum=1,
+        MAX_TOOL_ROUNDS, "how often a step may call a client's tools; then it has to answer", ge=1
     )
     side_requests: Literal["worker", "conductor"] = option(
         "worker",
-        help="what answers requests of chat programs for titles, tags and follow-up questions: the cheapest worker, or "
+        "what answers requests of chat programs for titles, tags and follow-up questions: the cheapest worker, or "
         "the Conductor as any other",
-        flag="--side-requests",
     )
     context_window: int | None = option(
         None,
-        help="tokens of a request and its answer, as the list of models says; without it, the least of the workers'",
-        flag="--context-window",
-        metavar="N",
-        minimum=1,
+        "tokens of a request and its answer, as the list of models says; without it, the least of the workers'",
+        ge=1,
     )
     description: str | None = option(
         None,
-        help="what the list of models says of the Conductor",
-        flag="--description",
-        metavar="TEXT",
-        minimum=1,
+        "what the list of models says of the Conductor",
         default_text="which Conductor it is, and its pool",
+        min_length=1,
     )
-    log: Literal["text", "json"] = option("text", help="how the lines of the log are written", flag="--log")
-    log_texts: bool = option(
-        default=False, help="log questions and answers, which nothing else does", flag="--log-texts"
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    log: Literal["text", "json"] = option("text", "how the lines of the log are written")
+    log_texts: bool = option(False, "log questions and answers, which nothing else does")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyLimits:
+class KeyLimits(Table):
     """One API key: its table in the file that `[serve] keys` names, under the key's name."""
 
-    hash: str = option(help="the SHA-256 of the key", pattern="[0-9a-f]{64}")
-    created: str = option("", help="the day on which it was made")
+    hash: str = option(help="the SHA-256 of the key", pattern=r"^[0-9a-f]{64}$")
+    created: str = option("", "the day on which it was made")
     expires: str = option(
         "",
-        help="the day from which it is refused, in UTC, as 2027-01-31; without it, it does not expire",
-        flag="--expires",
+        "the day from which it is refused, in UTC, as 2027-01-31; without it, it does not expire",
+        "--expires",
         metavar="DAY",
-        pattern=r"|\d{4}-\d{2}-\d{2}",
+        pattern=r"^(|\d{4}-\d{2}-\d{2})$",
     )
-    usd: float | None = option(
-        None, help="most US dollars that its requests may cost in a period", flag="--usd", metavar="USD", minimum=0
-    )
-    per: Literal["day", "month", "ever"] = option(
-        "month", help="the period of --usd, by the calendar of UTC", flag="--per"
-    )
-    requests_per_minute: int | None = option(
-        None, help="most requests in any minute", flag="--requests-per-minute", metavar="N", minimum=1
-    )
+    usd: float | None = option(None, "most US dollars that its requests may cost in a period", "--usd", ge=0)
+    per: Literal["day", "month", "ever"] = option("month", "the period of --usd, by the calendar of UTC")
+    requests_per_minute: int | None = option(None, "most requests in any minute", ge=1)
     models: tuple[str, ...] = option(
-        (), help="a model that its requests may name; may be repeated; without it, all of them", flag="--model"
+        (), "a model that its requests may name; may be repeated; without it, all of them", "--model"
     )
-    metrics: bool = option(default=False, help="it may read the metrics", flag="--metrics")
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    evaluation: bool = option(
+        False, "for measuring: titles and the like are answered by the Conductor too", "--evaluation"
+    )
+    metrics: bool = option(False, "it may read the metrics")
 
 
 CONFIGS: Final[Mapping[str, type]] = {
@@ -193,16 +165,14 @@ class Setting(NamedTuple):
         """
         key, equals, text = assignment.partition("=")
         key = key.strip()
-        if not equals or not all(part.strip() for part in key.split(".")):
+        if not equals or "." not in key or not all(part.strip() for part in key.split(".")):
             raise UsageError(f"--set {assignment!r}: write TABLE.KEY=VALUE, such as conductor.max_rounds=2")
-        if "." not in key:
-            raise UsageError(f"--set {key}: there is no table: write TABLE.KEY=VALUE, such as conductor.max_rounds=2")
         return cls(key, _value(text.strip()), f"--set {key}", text.strip())
 
-
-def run_options(config: RunConfig, *, without: Collection[str] = ()) -> RunOptions:
-    """The options of a configuration by name, as `wfdsl.run` and policies take them; None is left out."""
-    return cast("RunOptions", {name: value for name, value in config.manifest().items() if name not in without})
+    @property
+    def as_text(self) -> Any:
+        """What was written, for keys whose values are texts; a text in quotes is what TOML makes of it."""
+        return self.value if self.text is None or isinstance(self.value, str) else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,183 +215,20 @@ def read_experiment(path: str | PathLike[str] | None = None, settings: Iterable[
     Raises:
         UsageError: the file cannot be read, a key is not known, or a value does not fit.
     """
-    tables = {} if path is None else _read_tables(Path(path))
-    models = tables["serve"].pop(_MODELS, {}) if path is not None and "serve" in tables else {}
+    source = _NO_FILE if path is None else str(path)
     given = [Setting.parse(each) if isinstance(each, str) else each for each in settings]
+    tables = {} if path is None else _with_paths(read_toml_file(Path(path), "configuration file"), source)
+    models = require_table(tables.get("serve", {}).pop("models", {}), f"{source}: serve.models")
+    built = _experiment(tables, source, given)
     found = {
-        name: _of_model(require_table(own, f"{path}: serve.models.{name}"), name, str(path), tables, given)
-        for name, own in require_table(models, f"{path}: serve.models").items()
+        name: _of_model(own, f"{source}: serve.models.{name}", tables, source, given) for name, own in models.items()
     }
-    return replace(_experiment(tables, path, given), models=MappingProxyType(found))
+    return replace(built, models=MappingProxyType(found))
 
 
-def _experiment(tables: dict[str, Any], path: str | PathLike[str] | None, given: list[Setting]) -> Experiment:
-    source, tables = "the defaults" if path is None else str(path), deepcopy(tables)
-    for setting in given:
-        _put(tables, setting)
-    pool, name = _pool(tables.get("pool"), source, path, given)
-    built = {table: _built(config, tables.get(table, {}), f"{source}: {table}") for table, config in CONFIGS.items()}
-    train = MappingProxyType(tables.get("train", {}))
-    return Experiment(pool=pool, pool_name=name, train=train, **built)
-
-
-def _of_model(own: dict[str, Any], name: str, source: str, tables: dict[str, Any], given: list[Setting]) -> Experiment:
-    """The experiment of one model of a server: the file, with the model's own keys over it, and settings over these.
-
-    Raises:
-        UsageError: a key is not one of a model, or a value does not fit.
-    """
-    try:
-        for key in own:
-            if key not in (*_OF_MODELS, *_TABLES_OF_MODELS):
-                known = (*_OF_MODELS, *_TABLES_OF_MODELS)
-                raise UsageError(f'there is no key "{key}". {did_you_mean(key, known)}')
-        return _experiment(tables, source, [*_settings(own, source), *given])
-    except UsageError as error:
-        raise UsageError(f"{source}: serve.models.{name}: {error}") from error
-
-
-def _settings(own: Mapping[str, Any], source: str) -> Iterator[Setting]:
-    """The keys of a model as settings of the tables of the file.
-
-    Raises:
-        UsageError: a table has something else, or the pool is not used by its name.
-    """
-    for key, value in own.items():
-        if key in _OF_MODELS:
-            yield Setting(f"serve.{key}", value, key)
-            continue
-        table = require_table(value, key)
-        if key == "pool":
-            if list(table) != ["use"]:
-                raise UsageError('pool has one key, "use": the name or the file of a pool')
-            table = {"use": _path(table["use"], source)}
-        else:
-            _require_own(key, table)
-            table = _with_paths(CONFIGS[key], table, source)
-        yield from _leaves(key, table)
-
-
-def _require_own(name: str, table: Mapping[str, Any]) -> None:
-    """Refuse keys that hold for the whole server.
-
-    Raises:
-        UsageError: there is one.
-    """
-    for key in ("journal", "parallel") if name == "run" else ():
-        if key in table:
-            raise UsageError(f"run.{key} holds for the whole server: put it into [run]")
-
-
-def _leaves(key: str, value: Any) -> Iterator[Setting]:
-    """A value as a setting; a table as one for each value in it."""
-    if not isinstance(value, Mapping):
-        yield Setting(key, value, key)
-        return
-    for inner, each in value.items():
-        yield from _leaves(f"{key}.{inner}", each)
-
-
-def _read_tables(path: Path) -> dict[str, Any]:
-    """The tables of a file, with its relative paths resolved."""
-    tables = read_toml_file(path, "configuration file")
-    require_tables(tables, str(path))
-    for name, table in tables.items():
-        require_table(table, f"{path}: {name}")
-        if name in CONFIGS:
-            tables[name] = _with_paths(CONFIGS[name], table, str(path))
-    return tables
-
-
-def _with_paths(config: type, table: dict[str, Any], source: str) -> dict[str, Any]:
-    paths = [each.name for each in options_of(config) if each.option.path]
-    return {key: _path(value, source) if key in paths else value for key, value in table.items()}
-
-
-def _path(value: Any, source: str) -> Any:
-    if not isinstance(value, str):
-        return value  # building the configuration says what is wrong
-    provider, colon, rest = value.partition(":")
-    if colon and provider in _PROVIDERS_OF_PATHS:
-        return f"{provider}:{relative_to(source, rest)}"
-    return relative_to(source, value)
-
-
-def _built(config: type, table: dict[str, Any], place: str) -> Any:
-    require_keys(table, [each.name for each in options_of(config)], place)
-    found: Any = from_table(config, table, place)
-    return UNLIMITED if found == UNLIMITED else found  # a run does not track this very value
-
-
-def _put(tables: dict[str, Any], setting: Setting) -> None:
-    """Put a setting into the tables.
-
-    Raises:
-        UsageError: it names a table or key that does not exist, or its value does not fit.
-    """
-    name, *keys = (part.strip() for part in setting.key.split("."))
-    if name not in TABLES:
-        raise UsageError(f'{setting.place}: there is no table "{name}". {did_you_mean(name, TABLES)}')
-    if (name, keys[0]) == ("serve", _MODELS):
-        raise UsageError(f"{setting.place}: serve.models are set in the file")
-    if name in CONFIGS:
-        found = _field(CONFIGS[name], name, keys, setting)
-        value = _as_text(setting) if found.type is str else setting.value
-        from_toml(found, value, setting.place)
-    if setting.key == _USE:
-        tables["pool"] = {}
-    table = tables.setdefault(name, {})
-    for key in keys[:-1]:
-        table = table.setdefault(key, {})
-        if not isinstance(table, dict):
-            where = "pool.workers are set in the file" if key == "workers" else f"{key} is not a table"
-            raise UsageError(f"{setting.place}: {where}")
-    is_text = (found.type is str) if name in CONFIGS else name == "pool" and keys[-1] in _POOL_TEXTS
-    table[keys[-1]] = _as_text(setting) if is_text else setting.value
-
-
-def _field(config: type, table: str, keys: list[str], setting: Setting) -> OptionField:
-    known = {each.name: each for each in options_of(config)}
-    if keys[0] not in known:
-        raise UsageError(f'{setting.place}: [{table}] has no key "{keys[0]}". {did_you_mean(keys[0], known)}')
-    found = known[keys[0]]
-    if len(keys) > 1 and found.is_table:
-        return _field(found.type, f"{table}.{keys[0]}", keys[1:], setting)
-    if len(keys) > 1:
-        raise UsageError(f"{setting.place}: {table}.{keys[0]} is not a table: write {table}.{keys[0]}=VALUE")
-    return found
-
-
-def _as_text(setting: Setting) -> Any:
-    """What was written, for keys whose values are texts; a text in quotes is what TOML makes of it."""
-    return setting.value if setting.text is None or isinstance(setting.value, str) else setting.text
-
-
-def _value(text: str) -> Any:
-    try:
-        found = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
-        return text
-    return found["value"] if len(found) == 1 else text  # a line break in the text could begin another key
-
-
-def _pool(
-    table: dict[str, Any] | None, source: str, path: str | PathLike[str] | None, given: list[Setting]
-) -> tuple[Pool | None, str | None]:
-    """The workers, and the name under which they are found again."""
-    if table is None:
-        return None, None
-    from wfdsl.workers.pool import Pool, pool_of_table  # noqa: PLC0415  (start-up time)
-
-    settings = [setting for setting in given if setting.key.partition(".")[0] == "pool"]
-    used = next((setting for setting in reversed(settings) if setting.key == _USE), None)
-    others = [setting for setting in settings if setting.key != _USE]
-    if used is not None and others:
-        raise UsageError(f"{others[0].place}: {used.place} takes a whole pool as it is: leave one of them out")
-    if used is not None:
-        return Pool.load(table["use"]), found_anywhere(table["use"])
-    place = others[0].place if others and path is None else source
-    return pool_of_table(table, place), None if others or path is None else found_anywhere(str(path))
+def run_options(config: RunConfig, *, without: Collection[str] = ()) -> RunOptions:
+    """The options of a configuration by name, as `wfdsl.run` and policies take them; None is left out."""
+    return cast("RunOptions", {name: value for name, value in config.manifest().items() if name not in without})
 
 
 def pool_of_run(request: RunRequest) -> Pool:
@@ -442,4 +249,122 @@ def found_anywhere(name: str) -> str:
     """The name of a pool or a model as it is found from every folder: the path of a file is absolute."""
     from wfdsl.workers.pool_file import names_a_file  # noqa: PLC0415  (start-up time)
 
-    return str(Path(name).absolute()) if names_a_file(name) else name
+    return str(Path(name).absolute()) if names_a_file(name) or file_of(name) is not None else name
+
+
+def _with_paths(tables: dict[str, Any], source: str) -> dict[str, Any]:
+    """The tables of a file, with its relative paths resolved."""
+    require_keys(tables, TABLES, source)
+    for name, table in tables.items():
+        require_table(table, f"{source}: {name}")
+        for each in options_of(CONFIGS[name]) if name in CONFIGS else ():
+            if each.path and isinstance(table.get(each.name), str):
+                table[each.name] = _path(table[each.name], source)
+    return tables
+
+
+def _path(value: str, source: str) -> str:
+    provider, colon, rest = value.partition(":")
+    is_path = colon and provider in _PROVIDERS_OF_PATHS
+    return f"{provider}:{relative_to(source, rest)}" if is_path else relative_to(source, value)
+
+
+def _of_model(own: Any, place: str, tables: dict[str, Any], source: str, given: list[Setting]) -> Experiment:
+    """The experiment of one model of a server: the file, with the model's own keys over it, and settings over these.
+
+    Raises:
+        UsageError: a key is not one of a model, or a value does not fit.
+    """
+    require_keys(require_table(own, place), (*_OF_MODELS, *_TABLES_OF_MODELS), place)
+    try:
+        changes = _with_paths({key: value for key, value in own.items() if key in _TABLES_OF_MODELS}, source)
+        for key in ("journal", "parallel"):
+            if key in changes.get("run", {}):
+                raise UsageError(f"run.{key} holds for the whole server: put it into [run]")
+        if pool := changes.pop("pool", None):
+            if list(pool) != ["use"]:
+                raise UsageError('pool has one key, "use": the name or the file of a pool')
+            given = [Setting(_USE, relative_to(source, pool["use"]), _USE), *given]
+        serve = {key: value for key, value in own.items() if key in _OF_MODELS}
+        return _experiment(_merged(tables, {**changes, "serve": serve}), source, given)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from error
+
+
+def _merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    both = {name: (tables[name], value) for name, value in changes.items() if isinstance(tables.get(name), dict)}
+    return {**tables, **changes, **{name: _merged(one, other) for name, (one, other) in both.items()}}
+
+
+def _experiment(given_tables: Mapping[str, Any], source: str, given: list[Setting]) -> Experiment:
+    tables: dict[str, Any] = deepcopy(dict(given_tables))
+    for setting in given:
+        _put(tables, setting)
+    pool, name = _pool(tables.get("pool"), source, given)
+    built: dict[str, Any] = {
+        table: from_table(config, tables.get(table, {}), f"{source}: {table}") for table, config in CONFIGS.items()
+    }
+    if built["budget"] == UNLIMITED:
+        built["budget"] = UNLIMITED  # a run does not track this very value
+    return Experiment(pool=pool, pool_name=name, train=MappingProxyType(tables.get("train", {})), **built)
+
+
+def _put(tables: dict[str, Any], setting: Setting) -> None:
+    """Put a setting into the tables.
+
+    Raises:
+        UsageError: it names a table or key that does not exist, or its value does not fit.
+    """
+    name, *keys = (part.strip() for part in setting.key.split("."))
+    if name not in TABLES:
+        raise UsageError(f'{setting.place}: there is no table "{name}". {did_you_mean(name, TABLES)}')
+    value = setting.value
+    if name in CONFIGS:
+        found = _option(CONFIGS[name], name, keys, setting.place)
+        value = setting.as_text if found.type is str else value
+        from_toml(found, value, setting.place)
+    elif name == "pool" and keys[-1] in _POOL_TEXTS:
+        value = setting.as_text
+    table = tables.setdefault(name, {})
+    if setting.key == _USE:
+        table.clear()
+    for key in keys[:-1]:
+        table = table.setdefault(key, {})
+        if not isinstance(table, dict):
+            raise UsageError(f"{setting.place}: {key} is not a table; workers of a pool are set in the file")
+    table[keys[-1]] = value
+
+
+def _option(config: type, table: str, keys: list[str], place: str) -> Option:
+    known = {each.name: each for each in options_of(config)}
+    require_keys({keys[0]: None}, known, f"{place}: [{table}]")
+    found = known[keys[0]]
+    if len(keys) == 1:
+        return found
+    if not found.is_table:
+        raise UsageError(f"{place}: {table}.{keys[0]} is not a table: write {table}.{keys[0]}=VALUE")
+    return _option(found.type, f"{table}.{keys[0]}", keys[1:], place)
+
+
+def _value(text: str) -> Any:
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return found["value"] if len(found) == 1 else text  # a line break in the text could begin another key
+
+
+def _pool(table: dict[str, Any] | None, source: str, given: list[Setting]) -> tuple[Pool | None, str | None]:
+    """The workers, and the name under which they are found again."""
+    if table is None:
+        return None, None
+    from wfdsl.workers.pool import Pool, pool_of_table  # noqa: PLC0415  (start-up time)
+
+    own = [setting for setting in given if setting.key.startswith("pool.")]
+    others = [setting.place for setting in own if setting.key != _USE]
+    if len(others) == len(own):
+        place = others[0] if others and source == _NO_FILE else source
+        return pool_of_table(table, place), None if others else found_anywhere(source)
+    if others:
+        raise UsageError(f"{others[0]}: --pool takes a whole pool as it is: leave one of them out")
+    return Pool.load(table["use"]), found_anywhere(table["use"])

@@ -72,6 +72,14 @@ class Usage:
             self.cached_tokens + other.cached_tokens,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            self.thinking_tokens - other.thinking_tokens,
+            self.cached_tokens - other.cached_tokens,
+        )
+
     @property
     def total_tokens(self) -> int:
         """Input and output together."""

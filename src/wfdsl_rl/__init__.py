@@ -9,14 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wfdsl.conductor.ablation import Ablation as Ablation
     from wfdsl_rl.reward import Reward as Reward
-    from wfdsl_rl.reward_maker import make_reward as make_reward
+    from wfdsl_rl.scoring import Ablation as Ablation
     from wfdsl_rl.scoring import NoScore as NoScore
     from wfdsl_rl.scoring import RewardValues as RewardValues
     from wfdsl_rl.scoring import Rollout as Rollout
     from wfdsl_rl.scoring import Scored as Scored
-    from wfdsl_rl.scoring import Scorer as Scorer
 
 _HOMES = {
     "Ablation": "scoring",
@@ -25,19 +23,14 @@ _HOMES = {
     "RewardValues": "scoring",
     "Rollout": "scoring",
     "Scored": "scoring",
-    "Scorer": "scoring",
-    "make_reward": "reward_maker",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605  (names of this very table)
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module 'wfdsl_rl' has no attribute {name!r}")
-    value = getattr(import_module(f"wfdsl_rl.{home}"), name)
-    globals()[name] = value
-    return value
+    return getattr(import_module(f"wfdsl_rl.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -126,6 +126,12 @@ ALONE: Final = Processes()
 """The one process of an ordinary training."""
 
 
+def rank_prefix() -> str:
+    """Tells the processes of a distributed training apart, which may have completions of the same row."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"{rank}-"
+
+
 def join_processes(asked: int | None = None) -> Processes:
     """Join the other processes of the training; `asked` is how many there should be, if that was said.
 

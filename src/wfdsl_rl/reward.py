@@ -1,111 +1,181 @@
 """The reward function for GRPO and other RL libraries: completions in, scored outcomes out.
 
-    reward = wfdsl_rl.make_reward(pool, tasks)
+    reward = wfdsl_rl.Reward(pool, tasks)
     scored = await reward(completions, task_ids)                          # in an event loop
     scored = reward.sync(completions, task_ids)                           # in a thread
     GRPOTrainer(reward_funcs=reward.trl, train_dataset=Dataset.from_list(reward.rows()), ...)
 
-It runs the completions of a batch together, under one concurrency limit, budget and journal. It depends on no RL
-library.
+A completion is parsed strictly, its workflow is run on the pool, and the answer is graded. The completions of a batch
+are run together, under one concurrency limit, budget and journal. It depends on no RL library.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
+from inspect import signature
 from itertools import repeat
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
+from wfdsl.api import analyze
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.listing import list_workers
-from wfdsl.conductor.prompt import Prompt
-from wfdsl.errors import UsageError
-from wfdsl.interpreter.budget import Budget, BudgetTracker, BudgetUsage
+from wfdsl.conductor.listing import WorkerListing, list_workers
+from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
+from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.grading.grade import grade
+from wfdsl.grading.sandbox import Sandbox
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.record import BudgetExhausted, total_usd
+from wfdsl.interpreter.record import BudgetExhausted, RunFailed, total_usd
+from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.language.workflow import Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.loop_thread import LoopThread
-from wfdsl_rl.processes import ALONE, Processes
-from wfdsl_rl.rows import Row, offer_of, row_of, text_of
-from wfdsl_rl.scoring import Rollout, Sample, Scored, Scorer, metrics_of, require_scores, right_share
+from wfdsl_rl.processes import ALONE, Processes, rank_prefix
+from wfdsl_rl.rows import Row, number_of, offer_of, row_of, text_of, trains_on, weighted
+from wfdsl_rl.scoring import (
+    CUT,
+    Ablation,
+    RewardFunction,
+    RewardValues,
+    Rollout,
+    Sample,
+    Scored,
+    budget_tracker,
+    metrics_of,
+    require_scores,
+)
 
 _Item: TypeAlias = tuple[dict[str, Any], str, bool]
 """A row with its completion, and whether that was cut."""
+Listener: TypeAlias = Callable[[Sequence[Sample]], Mapping[str, float] | None]
+_NOT_SENT: Final = frozenset({"tasks", "budget", "journal", "options", "listeners", "on_wait", "processes"})
+"""Arguments that another process does not get as they are."""
 _TOLD_EVERY_S: Final = 1.0
 """How often `on_wait` is called."""
 
 
-def _no_figures(_: Sequence[Sample]) -> Mapping[str, float]:
-    return {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reward:
-    """Scores completions; made by `make_reward`."""
+    """Scores completions: it parses them, runs their workflows on a pool and grades the answers."""
 
-    pool: Pool
-    """The workers."""
-    tasks: Mapping[str, Task]
-    """By id."""
-    prompt: Prompt
-    """The prompt of `rows`."""
-    scorer: Scorer
-    """How one completion is scored."""
-    conductor: ConductorConfig = field(default_factory=ConductorConfig)
-    """Which workers the rows of a trainer list, under which indices."""
-    executions: int = 1
-    """How often each valid workflow is run; its score is the mean."""
-    common_random_numbers: bool = False
-    """For `trl`: whether the completions of a row draw the same random numbers, and equal ones are run once."""
-    end_of_text: frozenset[int] | None = None
-    """For `trl`: the tokens that end a completion; one that ends with another token was cut, and is invalid."""
-    concurrency: int = 64
-    """The most workflows in flight in an event loop."""
-    deadline_s: float | None = None
-    """Seconds that a batch may take; workflows that still run then have failed. None: as long as they take."""
-    on_wait: Callable[[int, int], None] | None = None
-    """Called once in a while with the number of workflows that a batch still waits for, and with all of them."""
-    only_right_pay: bool = False
-    """Whether wrong answers pay no price of their steps, where rows have a `price`."""
-    listeners: list[Callable[[Sequence[Sample]], None]] = field(default_factory=list)
-    """Called with every batch of `trl`."""
-    figures: Callable[[Sequence[Sample]], Mapping[str, float]] = _no_figures
-    """Further figures of a batch, which are logged."""
-    processes: Processes = ALONE
-    """The completions of all of them are scored in the first one."""
-    seed: int = 0
-    """Part of the sample ids of `trl`, like `name`."""
-    name: str = ""
-    """Such as the name of a training stage."""
-    _own: list[Journal] = field(default_factory=list, repr=False)
-    _thread: LoopThread = field(default_factory=LoopThread, repr=False)
-    _limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = field(
-        default_factory=WeakKeyDictionary, repr=False
-    )
-    _visits: Counter[Any] = field(default_factory=Counter, repr=False)
-    """How often each row was scored, for trainers that do not say their step."""
-    _spent: list[float | None] = field(default_factory=list, repr=False)
-    """Costs of runs since they were last logged, in US dollars by the price list; None where a price is not known."""
-    _evaluated: dict[tuple[int | None, int], float | None] = field(default_factory=dict, repr=False)
-    """Rewards of an evaluation by step and row."""
+    def __init__(
+        self,
+        pool: Pool | str,
+        tasks: Iterable[Task],
+        *,
+        prompt: Prompt | str = DEFAULT_PROMPT,
+        conductor: ConductorConfig | None = None,
+        max_steps: int = DEFAULT_MAX_STEPS,
+        values: RewardValues | RewardFunction | None = None,
+        ablation: Ablation | None = None,
+        executions: int = 1,
+        end_of_text: int | Collection[int] | None = None,
+        concurrency: int = 64,
+        deadline_s: float | None = None,
+        budget: Budget | BudgetTracker | None = None,
+        journal: Journal | str | Path | None = None,
+        config: RunConfig | None = None,
+        options: RunOptions | None = None,
+        sandbox: Sandbox | None = None,
+        grades: bool = True,
+        seed: int = 0,
+        name: str = "",
+        listeners: Iterable[Listener] = (),
+        on_wait: Callable[[int, int], None] | None = None,
+        processes: Processes = ALONE,
+    ) -> None:
+        """A reward of tasks on a pool.
+
+        Args:
+            pool: The workers, or the name or file of a pool.
+            tasks: The questions with their gold answers; ids must differ.
+            prompt: The prompt of `rows`: a template set, its name or its file.
+            conductor: Its `without`, `pick`, `shuffle` and `seed` say which workers `rows` lists, under which indices;
+                all of them, under their own, unless given. Its `access` says what an access entry may be.
+            max_steps: The most steps of a valid workflow.
+            values: The reward of each outcome, or a function of a scored completion and its task; the paper's unless
+                given.
+            ablation: What the Conductor may not decide.
+            executions: How often each valid workflow is run; its score is the mean.
+            end_of_text: The tokens that end a completion, for `trl`: the `eos_token_id` of the tokenizer, or of the
+                model's generation config. A completion that ends with another token was cut, and is invalid.
+            concurrency: The most workflows in flight in an event loop. Our choice: 64.
+            deadline_s: Seconds that a batch may take. Workflows that still run then are stopped and have failed.
+            budget: The most that may be spent on all runs, or the tracker of a budget. What the journal's runs have
+                been charged counts towards a budget, but not towards a tracker.
+            journal: Where each call is kept, so that a repeated sample id makes no call twice.
+            config: How workflows are run.
+            options: Further arguments of `wfdsl.run`, such as a `limiter` that other runs share.
+            sandbox: Where programs are graded; the shared one unless given.
+            grades: Whether answers are graded; if not, every answer is unjudged.
+            seed: Part of the sample ids of `trl`.
+            name: Part of the sample ids of `trl`, such as the name of a training stage.
+            listeners: Called with every batch of `trl`; figures that they return are logged with it.
+            on_wait: Called about once a second with the number of workflows that a batch waits for, and with all.
+            processes: The processes of the training; the first one scores the completions of all of them.
+
+        Raises:
+            UsageError: two tasks have the same id, or the pool or prompt cannot be read.
+            JournalFailure: the journal cannot be opened.
+        """
+        self.pool = Pool.load(pool) if isinstance(pool, str) else pool
+        self.tasks: dict[str, Task] = {}
+        for task in tasks:
+            if self.tasks.setdefault(task.id, task) is not task:
+                raise UsageError(f"two tasks have the id {task.id!r}: ids must differ")
+        self.prompt = Prompt.load(prompt) if isinstance(prompt, str) else prompt
+        self.conductor = conductor or ConductorConfig()
+        self.max_steps = max_steps
+        self.values = values or RewardValues()
+        self.ablation = ablation or Ablation()
+        self.executions = executions
+        ends = [end_of_text] if isinstance(end_of_text, int) else end_of_text
+        self.end_of_text = None if ends is None else frozenset(ends)
+        self.concurrency = concurrency
+        self.deadline_s = deadline_s
+        self.config = config
+        self.options: RunOptions = {**(options or {})}
+        self.sandbox = sandbox
+        self.grades = grades
+        self.seed = seed
+        self.name = name
+        self.listeners = list(listeners)
+        self.on_wait = on_wait
+        self.processes = processes
+        self._own = [Journal(journal)] if isinstance(journal, str | Path) else []
+        kept = journal if isinstance(journal, Journal) else self._own[0] if self._own else None
+        if kept is not None:
+            self.options["journal"] = kept
+        if budget is not None:
+            self.options["budget"] = budget_tracker(budget, kept) if isinstance(budget, Budget) else budget
+        self._thread = LoopThread()
+        self._limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._visits = Counter[Any]()  # how often each row was scored, for trainers that do not say their step
+        self._spent: list[float | None] = []  # list prices of runs since they were last logged; None: not known
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process has a loop, limits and a connection to the journal of its own."""
-        options = dict(self.scorer.options or {})
+        options: dict[str, Any] = {**self.options}
         journal, tracker = options.pop("journal", None), options.pop("budget", None)
-        plain = {each.name: getattr(self, each.name) for each in fields(self) if not each.name.startswith("_")}
-        plain |= {"scorer": replace(self.scorer, options=options), "on_wait": None, "listeners": [], "processes": ALONE}
+        plain = {name: getattr(self, name) for name in signature(Reward).parameters.keys() - _NOT_SENT}
+        plain |= {"options": options, "journal": None if journal is None else journal.path}
         budget = None if tracker is None else (tracker.budget, tracker.spent)
-        return _restored, (plain, None if journal is None else journal.path, budget)
+        return _received, (list(self.tasks.values()), plain, budget)
+
+    @property
+    def question_for(self) -> QuestionFor:
+        """Which steps are shown the question."""
+        found: QuestionFor = self.options.get("question_for", (self.config or RunConfig()).question_for)
+        return found
 
     async def __call__(
         self,
@@ -142,14 +212,7 @@ class Reward:
             ]
         )
 
-    def sync(
-        self,
-        completions: Sequence[Any],
-        tasks: Sequence[str | Task],
-        *,
-        sample_ids: Sequence[str] | None = None,
-        previous: Sequence[tuple[str, str] | None] | None = None,
-    ) -> list[Scored]:
+    def sync(self, completions: Sequence[Any], tasks: Sequence[str | Task], **named: Any) -> list[Scored]:
         """The same from a thread without an event loop. Calls from several threads share one loop and its limit.
 
         The loop has a thread of its own, in which the pool stays open until `close`.
@@ -158,39 +221,46 @@ class Reward:
             UsageError: an event loop is running in this thread; or as in `__call__`.
             BudgetExhausted: as in `__call__`.
         """
-        _require_no_loop()
-        return self._thread.run(self(completions, tasks, sample_ids=sample_ids, previous=previous), self.pool)
-
-    def score_sync(self, rollouts: Sequence[Rollout]) -> list[Scored]:
-        """`score` from a thread without an event loop, as `sync` does it.
-
-        Raises:
-            UsageError, BudgetExhausted: as in `sync`.
-        """
-        _require_no_loop()
-        return self._thread.run(self.score(rollouts), self.pool)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._thread.run(self(completions, tasks, **named), self.pool)
+        raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[Scored]:
-        """Score rollouts together. Equal completions in one sample are run once and give the same object.
+        """Score rollouts together.
 
         Raises:
             BudgetExhausted: a call does not fit into the budget any more.
             UsageError: something that running or grading needs is not there.
         """
-        keys = [(each.sample_id, each.task.id, each.previous, each.completion) for each in rollouts]
-        running: dict[object, asyncio.Task[Scored]] = {}
         try:
             async with self.pool.open(), asyncio.TaskGroup() as group:
-                for key, rollout in zip(keys, rollouts, strict=True):
-                    if key not in running:
-                        running[key] = group.create_task(self._score(rollout))
-                await self._finished(running.values())
+                running = [group.create_task(self._in_turn(rollout)) for rollout in rollouts]
+                await self._finished(running)
         except BaseExceptionGroup as failures:
             spent, _ = failures.split(BudgetExhausted)
             raise (spent or failures).exceptions[0] from failures
         late = Scored("failed", problems=(f"no result within the deadline of {self.deadline_s} s",))
-        found = {key: late if work.cancelled() else work.result() for key, work in running.items()}
-        return [found[key] for key in keys]
+        return [late if work.cancelled() else work.result() for work in running]
+
+    async def score_one(self, rollout: Rollout) -> Scored:
+        """Parse a completion, run its workflow and grade the answers, without a limit of workflows in flight.
+
+        Raises:
+            BudgetExhausted: a call does not fit into the budget any more.
+            UsageError: the pool cannot run workflows at all, the task's grader cannot be used, or the journal cannot
+                be written.
+        """
+        problems, workflow = self._read(rollout)
+        if problems:
+            return self._valued(Scored("invalid", problems=problems), rollout.task)
+        if workflow is None:
+            assert rollout.previous is not None  # only a revision may have three empty lists
+            return await self._graded(Scored("unjudged", kept=True), rollout.task, rollout.previous[1])
+        first, *again = [await self._executed(workflow, rollout, name) for name in rollout.names]
+        scores = [each.score for each in (first, *again) if each.score is not None]
+        return replace(first, score=sum(scores) / len(scores) if scores else None, again=tuple(again))
 
     async def trl(
         self,
@@ -218,35 +288,10 @@ class Reward:
         rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
         texts = map(text_of, completions)
         items = list(zip(rows, texts, self.cut(completion_ids) or [False] * len(rows), strict=True))
-        (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._rewards(every, step))
+        (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._batch(every, step))
         for name, value in metrics.items() if log_metric is not None else ():
             log_metric(name, value)
         return rewards[own]
-
-    async def batch(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        texts: Sequence[str],
-        step: int | None,
-        cut: Sequence[bool] | None = None,
-    ) -> list[Sample]:
-        """Score the completions of a batch, one per row, and pass the samples on to the listeners.
-
-        Raises:
-            NoScore: no valid completion of a training batch has a score.
-            BudgetExhausted, UsageError: as in `__call__`.
-        """
-        samples = await self.samples(rows, texts, step, cut)
-        if any(row.get("split", "train") == "train" for row in rows):
-            require_scores([sample.scored for sample in samples], step or 0)
-        self.tell(samples)
-        return samples
-
-    def tell(self, samples: Sequence[Sample]) -> None:
-        """Pass samples on to the listeners; what they cost is logged with the next training batch."""
-        self._spent.extend(run.list_usd for sample in samples for run in sample.runs)
-        for listener in self.listeners:
-            listener(samples)
 
     async def samples(
         self,
@@ -255,24 +300,43 @@ class Reward:
         step: int | None,
         cut: Sequence[bool] | None = None,
     ) -> list[Sample]:
-        """Score the completions of rows; the reward of each is its score less the price of its steps, times a weight.
+        """Score the completions of a trainer's rows; the reward of each is its score times the row's weight.
+
+        Args:
+            rows: One for each completion.
+            texts: The completions.
+            step: The optimisation step; None: not known, and each batch with a row counts as one.
+            cut: Whether each completion was cut; none was, unless given.
 
         Raises:
             BudgetExhausted, UsageError: as in `__call__`.
         """
-        rollouts = self.rollouts(rows, texts, step, cut)
-        found, seen, known = [], Counter[Any](), set[int]()
-        for row, rollout, scored in zip(rows, rollouts, await self.score(rollouts), strict=True):
-            reward = None
-            if scored.score is not None:
-                reward = float(row.get("weight", 1.0)) * (scored.score - self._price(row, scored))
-            number, shared = row.get("row", row["task"]), id(scored) in known
-            found.append(
-                Sample(step or 0, row, seen[number], rollout.completion, scored, reward, shared, rollout.task.question)
+        seen, rollouts, places = Counter[Any](), list[Rollout](), list[int]()
+        if step is None:
+            self._visits.update({number_of(row) for row in rows})
+        for row, text, is_cut in zip(rows, texts, cut or [False] * len(rows), strict=True):
+            number, split = number_of(row), row.get("split", "train")
+            at = self._visits[number] - 1 if step is None else step
+            group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, at, number]))
+            places.append(seen[number])
+            rollouts.append(
+                Rollout(
+                    completion=text,
+                    cut=is_cut,
+                    task=self._task(row["task"]),
+                    sample_id=f"{group}/{rank_prefix()}{seen[number]}",
+                    offer=offer_of(row, self.pool) if "true" in row else None,
+                    previous=tuple(row["previous"]) if row.get("previous") else None,
+                    executions=self.executions if split == "train" else 1,
+                )
             )
             seen[number] += 1
-            known.add(id(scored))
-        return found
+        return [
+            Sample(
+                step or 0, row, place, rollout.completion, scored, weighted(row, scored.score), rollout.task.question
+            )
+            for row, rollout, place, scored in zip(rows, rollouts, places, await self.score(rollouts), strict=True)
+        ]
 
     def cut(self, completion_ids: Sequence[Sequence[int]] | None) -> list[bool] | None:
         """Whether each completion was cut at the token limit; None without tokens.
@@ -285,50 +349,9 @@ class Reward:
         if self.end_of_text is None:
             raise UsageError(
                 "the reward does not know which tokens end a completion, so it cannot tell one that was cut; make it "
-                "with make_reward(..., end_of_text=tokenizer.eos_token_id)"
+                "with Reward(..., end_of_text=tokenizer.eos_token_id)"
             )
         return [not ids or ids[-1] not in self.end_of_text for ids in completion_ids]
-
-    def rollouts(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        completions: Sequence[Any],
-        step: int | None,
-        cut: Sequence[bool] | None = None,
-    ) -> list[Rollout]:
-        """What is scored for completions of a trainer's rows.
-
-        Args:
-            rows: One for each completion.
-            completions: Texts, or chats.
-            step: The optimisation step; None: not known, and each batch with a row counts as one.
-            cut: Whether each completion was cut; none was, unless given.
-
-        Raises:
-            UsageError: a task is not known.
-        """
-        found, seen = [], Counter[Any]()
-        if step is None:
-            self._visits.update({row.get("row", row["task"]) for row in rows})
-        for row, completion, is_cut in zip(rows, completions, cut or [False] * len(rows), strict=True):
-            number, split = row.get("row", row["task"]), row.get("split", "train")
-            at = self._visits[number] - 1 if step is None else step
-            group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, at, number]))
-            run_id = f"{group}/{_process()}{seen[number]}"
-            seen[number] += 1
-            found.append(
-                Rollout(
-                    completion=text_of(completion),
-                    cut=is_cut,
-                    task=self._task(row["task"]),
-                    sample_id=group if self.common_random_numbers and split == "train" else run_id,
-                    run_id=run_id,
-                    offer=offer_of(row, self.pool) if "true" in row else None,
-                    previous=tuple(row["previous"]) if row.get("previous") else None,
-                    executions=self.executions if split == "train" else 1,
-                )
-            )
-        return found
 
     def rows(self, tasks: Iterable[Task] | None = None, *, split: str = "train") -> list[Row]:
         """The rows that a trainer reads, one for each task: of those that the reward was made with, unless given.
@@ -345,9 +368,9 @@ class Reward:
                 list_workers(self.conductor, self.pool, str(number)),
                 self.prompt,
                 number=number,
-                max_steps=self.scorer.max_steps,
-                access=self.scorer.access,
-                question_for=self.scorer.question_for,
+                max_steps=self.max_steps,
+                access=self.conductor.access,
+                question_for=self.question_for,
                 split=split,
             )
             for number, task in enumerate(chosen)
@@ -362,9 +385,7 @@ class Reward:
     def __enter__(self) -> Reward:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _task(self, task: str | Task) -> Task:
@@ -374,46 +395,33 @@ class Reward:
             raise UsageError(f"unknown task {task!r}: the reward was made with {len(self.tasks)} other tasks")
         return self.tasks[task]
 
-    async def _rewards(self, items: list[_Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
-        """The reward of each row with its completion, and the metrics.
+    async def _batch(self, items: list[_Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
+        """The reward of each row with its completion, and what is logged; listeners are told.
 
-        An evaluation asks each row once, though several processes repeat some to have equally many.
+        Raises:
+            NoScore: no valid completion of a training batch has a score.
         """
-        if items[0][0].get("split") != "eval":
-            samples = await self._batch(items, step)
-            return [sample.reward for sample in samples], self._metrics(samples)
-        known = {key: reward for key, reward in self._evaluated.items() if key[0] == step}
-        asked = {(step, each[0]["row"]): each for each in reversed(items) if (step, each[0]["row"]) not in known}
-        samples = await self._batch(list(asked.values()), step) if asked else []
-        self._evaluated.clear()
-        self._evaluated.update(known)
-        self._evaluated.update({key: each.reward for key, each in zip(asked, samples, strict=True)})
-        rewards = [self._evaluated[step, row["row"]] for row, _, _ in items]
-        return rewards, self._metrics(samples) if samples else {}
-
-    async def _batch(self, items: list[_Item], step: int | None) -> list[Sample]:
-        rows, texts, cut = zip(*items, strict=True)
-        return await self.batch(rows, texts, step, cut)
-
-    def _metrics(self, samples: Sequence[Sample]) -> dict[str, float]:
-        metrics = {**metrics_of([sample.scored for sample in samples]), **self.figures(samples)}
-        metrics.pop("usd", None)  # ours includes first rounds, and no evaluation
-        kept = [sample.scored.kept for sample in samples if sample.row.get("previous")]
-        if kept:
-            metrics["kept"] = sum(kept) / len(kept)
-        if samples[0].row.get("split", "train") == "train":
-            usd = total_usd(self._spent)
+        trains = any(trains_on(row) for row, _, _ in items)
+        # In an evaluation, processes repeat rows so that each has as many; they are asked once.
+        asked = items if trains else list({number_of(item[0]): item for item in reversed(items)}.values())
+        rows, texts, cut = zip(*asked, strict=True)
+        samples = await self.samples(rows, texts, step, cut)
+        scored = [sample.scored for sample in samples]
+        if trains:
+            require_scores(scored, step or 0)
+        metrics = metrics_of(scored)
+        metrics.pop("usd", None)  # logged with training batches only, so that a sum over them is everything
+        self._spent.extend(run.list_usd for each in scored for run in each.runs)
+        if trains and (usd := total_usd(self._spent)) is not None:
+            metrics["usd"] = usd
+        if trains:
             self._spent.clear()
-            if usd is not None:
-                metrics["usd"] = usd
-        return metrics
-
-    def _price(self, row: Mapping[str, Any], scored: Scored) -> float:
-        """What the steps of a workflow cost under the row's price."""
-        price = float(row.get("price", 0.0)) * scored.steps
-        return (
-            price * (right_share(each.outcome for each in scored.executions) or 0.0) if self.only_right_pay else price
-        )
+        for listener in self.listeners:
+            metrics |= listener(samples) or {}
+        if trains:
+            return [sample.reward for sample in samples], metrics
+        found = {number_of(sample.row): sample.reward for sample in samples}
+        return [found[number_of(row)] for row, _, _ in items], metrics
 
     async def _finished(self, running: Collection[asyncio.Task[Scored]]) -> None:
         """Wait for the workflows of a batch, and cancel those that are late."""
@@ -426,32 +434,63 @@ class Reward:
         for late in pending:
             late.cancel()
 
-    async def _score(self, rollout: Rollout) -> Scored:
+    async def _in_turn(self, rollout: Rollout) -> Scored:
         limit = self._limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
         async with limit:
-            return await self.scorer.score(rollout, self.pool)
+            return await self.score_one(rollout)
+
+    def _read(self, rollout: Rollout) -> tuple[tuple[str, ...], Workflow | None]:
+        """The codes of what makes a completion invalid, and the workflow that would be run.
+
+        Without either, the completion keeps the previous round's answer.
+        """
+        if rollout.cut:
+            return (CUT,), None
+        offer = rollout.offer or WorkerListing.of(self.pool)
+        checked = analyze(
+            rollout.completion,
+            pool=offer,
+            max_steps=self.max_steps,
+            recursion=rollout.previous is not None,
+            access=self.conductor.access,
+            depth_left=0,
+        )
+        if not checked.ok:
+            return tuple(found.code for found in checked.diagnostics if found.is_error), None
+        if checked.workflow is None:
+            return (), None
+        return (), self.ablation.applied(offer.to_pool(checked.workflow))
+
+    async def _executed(self, workflow: Workflow, rollout: Rollout, name: str) -> Scored:
+        options = RunOptions(**self.options)
+        options["sample_id"] = options["run_id"] = name
+        options["previous"] = rollout.previous
+        if rollout.origin:
+            options["origin"] = rollout.origin
+        if rollout.budget is not None:
+            options["budget"] = rollout.budget
+        try:
+            record = await run(workflow, rollout.task.question, self.pool, self.config, **options)
+        except RunFailed as error:
+            if isinstance(error.cause, JournalFailure):  # this machine's fault, which every further run would have
+                raise error.cause from error
+            outcome = Scored("wrong" if error.is_unanswered else "failed", workflow, error.run, problems=(str(error),))
+            return self._valued(outcome, rollout.task) if error.is_unanswered else outcome
+        assert record.answer is not None  # a run that is done has an answer
+        return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
+
+    async def _graded(self, answered: Scored, task: Task, answer: str) -> Scored:
+        if not self.grades:
+            return answered
+        verdict = await grade(task, answer, sandbox=self.sandbox)
+        problems = (verdict.reason,) if verdict.outcome == "unjudged" else ()
+        return self._valued(replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems), task)
+
+    def _valued(self, scored: Scored, task: Task) -> Scored:
+        values = self.values
+        return replace(scored, score=values.of(scored) if isinstance(values, RewardValues) else values(scored, task))
 
 
-def _restored(plain: dict[str, Any], path: Path | None, spent: tuple[Budget, BudgetUsage] | None) -> Reward:
+def _received(tasks: list[Task], plain: dict[str, Any], budget: tuple[Any, Any] | None) -> Reward:
     """The reward that `Reward.__reduce__` describes."""
-    options, own = dict(plain["scorer"].options), []
-    if path is not None:
-        options["journal"] = Journal(path)
-        own.append(options["journal"])
-    if spent is not None:
-        options["budget"] = BudgetTracker(*spent)
-    return Reward(**{**plain, "scorer": replace(plain["scorer"], options=options)}, _own=own)
-
-
-def _require_no_loop() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
-
-
-def _process() -> str:
-    """Tells the processes of a distributed training apart, which may have completions of the same row."""
-    rank = os.environ.get("RANK", "0")
-    return "" if rank == "0" else f"{rank}-"
+    return Reward(tasks=tasks, budget=None if budget is None else BudgetTracker(*budget), **plain)

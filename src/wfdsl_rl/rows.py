@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from wfdsl.conductor.effort import Effort
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.interpreter.context import QuestionFor
@@ -28,12 +27,9 @@ def row_of(
     access: AccessScheme = "lists",
     question_for: QuestionFor = "all",
     split: str = "train",
-    effort: Effort | None = None,
 ) -> Row:
     """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
-    messages = prompt.ask(
-        task.question, offer, max_steps=max_steps, question_for=question_for, access=access, effort=effort
-    )
+    messages = prompt.ask(task.question, offer, max_steps=max_steps, question_for=question_for, access=access)
     return {
         "prompt": [dict(each) for each in messages],
         "row": number,
@@ -57,3 +53,18 @@ def text_of(completion: Any) -> str:
     if isinstance(content, str) or not content:
         return content or ""
     return "".join(part.get("text", "") for part in content)
+
+
+def number_of(row: Mapping[str, Any]) -> Any:
+    """What tells a row from others: its number, or its task in a data set of somebody's own."""
+    return row.get("row", row["task"])
+
+
+def trains_on(row: Mapping[str, Any]) -> bool:
+    """Whether a row is one of the training, and not of an evaluation."""
+    return bool(row.get("split", "train") == "train")
+
+
+def weighted(row: Mapping[str, Any], score: float | None) -> float | None:
+    """The reward of a row's completion with a score."""
+    return None if score is None else float(row.get("weight", 1.0)) * score

@@ -1,7 +1,7 @@
-"""Scoring a completion: parse it strictly, run its workflow on a pool, grade the answer, look up the reward.
+"""What a completion is worth: outcomes, rewards and figures of batches, as plain values.
 
 Only the writer's mistake and a wrong answer lower the score. A worker that failed and an answer that could not be
-graded say nothing about the completion, so it gets no score. A spent budget ends everything.
+graded say nothing about the completion, so it gets no score.
 
 Source: arXiv 2512.04388, section 4 (parse, run, compare). The outcomes `unjudged` and `failed` are our choice.
 """
@@ -10,28 +10,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from wfdsl.api import analyze
-from wfdsl.conductor.ablation import Ablation
+from pydantic import BaseModel, ConfigDict
+
+from wfdsl.conductor.ablation import ablated
 from wfdsl.conductor.listing import WorkerListing
-from wfdsl.config import check_options, option
-from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.grading.grade import grade
-from wfdsl.grading.sandbox import Sandbox
+from wfdsl.errors import WfdslError
 from wfdsl.grading.verdict import Verdict
-from wfdsl.interpreter.budget import BudgetTracker
-from wfdsl.interpreter.config import RunConfig
-from wfdsl.interpreter.context import QuestionFor
-from wfdsl.interpreter.record import Run, RunFailed, total_usd
-from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
+from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
+from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.interpreter.record import Run, total_usd
 from wfdsl.language.workflow import Workflow
 from wfdsl.tasks.task import Task
-from wfdsl.workers.pool import Pool
 
 Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
 """The result of a completion: `invalid` cannot be parsed; `wrong` and `right` have an answer that was graded;
@@ -66,8 +59,6 @@ class Rollout:
     sample_id: str
     """Tells calls apart that are otherwise the same; runs of one sample draw the same random numbers. With a journal,
     a repeated sample id makes no call twice."""
-    run_id: str = ""
-    """The run's name; `sample_id` unless given."""
     offer: WorkerListing | None = None
     """The workers that the prompt listed; None: the whole pool."""
     previous: tuple[str, str] | None = None
@@ -77,16 +68,12 @@ class Rollout:
     budget: BudgetTracker | None = None
     """What its calls are charged to; None: the scorer's."""
     executions: int = 1
-    """How often a valid workflow is run. All but the first have `/1`, `/2` ... after both names."""
+    """How often a valid workflow is run. All but the first have `/1`, `/2` ... after their names."""
 
     @property
-    def names(self) -> list[tuple[str, str]]:
-        """The sample id and the run id of each execution."""
-        run_id = self.run_id or self.sample_id
-        return [
-            (self.sample_id, run_id),
-            *((f"{self.sample_id}/{number}", f"{run_id}/{number}") for number in range(1, self.executions)),
-        ]
+    def names(self) -> list[str]:
+        """The name of each execution: its sample id, which is also the run's id."""
+        return [self.sample_id, *(f"{self.sample_id}/{number}" for number in range(1, self.executions))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +130,26 @@ class Scored:
         return self.run.workflow[-1].subtask, self.run.answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewardValues:
+class Table(BaseModel):
+    """Options of a training or a reward: frozen, of exact types, and unknown names are errors."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class RewardValues(Table):
     """The reward of each outcome. Only their differences matter to GRPO.
 
     Source of the defaults: arXiv 2512.04388, section 4. It has no price of a step: that 0 is our choice.
     """
 
-    invalid: float = option(0.0, help="reward of lists that cannot be parsed")
-    wrong: float = option(0.5, help="reward of a workflow whose answer is wrong")
-    right: float = option(1.0, help="reward of a workflow whose answer is right")
-    step: float = option(0.0, help="added for each step of a valid workflow; below 0, the price of a call")
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    invalid: float = 0.0
+    """Of lists that cannot be parsed."""
+    wrong: float = 0.5
+    """Of a workflow whose answer is wrong."""
+    right: float = 1.0
+    """Of a workflow whose answer is right."""
+    step: float = 0.0
+    """Added for each step of a valid workflow; below 0, the price of a call."""
 
     def of(self, scored: Scored) -> float | None:
         """The reward; None if the outcome has no score, so that the sample is left out."""
@@ -170,106 +163,17 @@ RewardFunction: TypeAlias = Callable[[Scored, Task], float | None]
 """A reward of one's own: of a completion that was run and graded, and its task. None: it has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scorer:
-    """How one completion becomes an outcome and a reward."""
+class Ablation(Table):
+    """What a Conductor may not decide. Source: arXiv 2512.04388, the ablations of section 5."""
 
-    max_steps: int = DEFAULT_MAX_STEPS
-    """The most steps of a valid workflow."""
-    access: AccessScheme = "lists"
-    """What an access entry may be."""
-    config: RunConfig | None = None
-    """How workflows are run."""
-    options: RunOptions | None = None
-    """Further arguments of `wfdsl.run`, except for `sample_id`, `run_id` and `previous`."""
-    values: RewardValues | RewardFunction = RewardValues()
-    """The reward of each outcome, or a function that gives it."""
-    sandbox: Sandbox | None = None
-    """Where programs are graded; None: the shared one."""
-    ablation: Ablation = field(default_factory=Ablation)
-    """What the Conductor may not decide, to measure what its decision is worth."""
-    grades: bool = True
-    """Whether answers are graded; if not, every answer is unjudged."""
+    instruction: str = ""
+    """What every worker is told instead of its subtask; empty: its subtask."""
+    worker: int | None = None
+    """The index of the worker that every step asks; None: as it was written."""
 
-    @property
-    def question_for(self) -> QuestionFor:
-        """Which steps are shown the question."""
-        usual = (self.config or RunConfig()).question_for
-        found: QuestionFor = (self.options or {}).get("question_for", usual)
-        return found
-
-    async def score(self, rollout: Rollout, pool: Pool) -> Scored:
-        """Parse a completion, run its workflow and grade the answers.
-
-        Raises:
-            BudgetExhausted: a call does not fit into the budget any more.
-            UsageError: the pool cannot run workflows at all, the task's grader cannot be used, or the journal cannot
-                be written.
-        """
-        problems, workflow = self.read(rollout, pool)
-        if problems:
-            invalid = Scored("invalid", problems=problems)
-            return replace(invalid, score=self._worth(invalid, rollout.task))
-        if workflow is None:
-            assert rollout.previous is not None  # only a revision may have three empty lists
-            return await self._graded(Scored("unjudged", kept=True), rollout.task, rollout.previous[1])
-        first, *again = [await self._executed(workflow, rollout, pool, *names) for names in rollout.names]
-        scores = [each.score for each in (first, *again) if each.score is not None]
-        return replace(first, score=sum(scores) / len(scores) if scores else None, again=tuple(again))
-
-    def read(self, rollout: Rollout, pool: Pool) -> tuple[tuple[str, ...], Workflow | None]:
-        """The codes of what makes a completion invalid, and the workflow that would be run.
-
-        Without either, the completion keeps the previous round's answer.
-        """
-        if rollout.cut:
-            return (CUT,), None
-        offer = rollout.offer or WorkerListing.of(pool)
-        revises = rollout.previous is not None
-        checked = analyze(
-            rollout.completion,
-            pool=offer,
-            max_steps=self.max_steps,
-            recursion=revises,
-            access=self.access,
-            depth_left=0,
-        )
-        if not checked.ok:
-            return tuple(found.code for found in checked.diagnostics if found.is_error), None
-        if checked.workflow is None:
-            return (), None
-        return (), self.ablation.applied(offer.to_pool(checked.workflow))
-
-    async def _executed(self, workflow: Workflow, rollout: Rollout, pool: Pool, sample_id: str, run_id: str) -> Scored:
-        options = RunOptions(**(self.options or RunOptions()))
-        options["sample_id"], options["run_id"], options["previous"] = sample_id, run_id or None, rollout.previous
-        if rollout.origin:
-            options["origin"] = rollout.origin
-        if rollout.budget is not None:
-            options["budget"] = rollout.budget
-        try:
-            record = await run(workflow, rollout.task.question, pool, self.config, **options)
-        except RunFailed as error:
-            if isinstance(error.cause, JournalFailure):  # this machine's fault, which every further run would have
-                raise error.cause from error
-            unanswered = Scored("wrong", workflow, error.run, problems=(str(error),))
-            if error.is_unanswered:
-                return replace(unanswered, score=self._worth(unanswered, rollout.task))
-            return replace(unanswered, outcome="failed")
-        assert record.answer is not None  # a run that is done has an answer
-        return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
-
-    async def _graded(self, answered: Scored, task: Task, answer: str) -> Scored:
-        if not self.grades:
-            return answered
-        verdict = await grade(task, answer, sandbox=self.sandbox)
-        problems = (verdict.reason,) if verdict.outcome == "unjudged" else ()
-        scored = replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems)
-        return replace(scored, score=self._worth(scored, task))
-
-    def _worth(self, scored: Scored, task: Task) -> float | None:
-        """The reward; None if there is none."""
-        return self.values.of(scored) if isinstance(self.values, RewardValues) else self.values(scored, task)
+    def applied(self, workflow: Workflow) -> Workflow:
+        """The workflow with the ablated parts replaced."""
+        return ablated(workflow, instruction=self.instruction, worker=self.worker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,19 +189,12 @@ class Sample:
     scored: Scored
     reward: float | None
     """Its score times the row's weight; None: no score."""
-    shared: bool = False
-    """Whether nothing was run for it, because an equal completion of the same row was run already."""
     question: str = ""
     """What was asked."""
 
-    @property
-    def runs(self) -> list[Run]:
-        """The runs that it cost; none if it is shared."""
-        return [] if self.shared else self.scored.runs
-
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        scored, run, runs = self.scored, self.scored.run, self.runs
+        scored, run, runs = self.scored, self.scored.run, self.scored.runs
         shown = dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True))
         return {
             "step": self.step,
@@ -308,7 +205,6 @@ class Sample:
             "question": self.question,
             "index": self.index,
             "shown": shown,
-            "answering": shown,
             "round": 2 if self.row.get("previous") else 1,
             "revises": self.row.get("revises"),
             "previous": self.row.get("previous"),
@@ -322,12 +218,19 @@ class Sample:
             "replies": [] if run is None else [step.response for step in run.steps],
             "answer": None if run is None else run.answer,
             "extracted": None if scored.verdict is None else scored.verdict.extracted,
-            "shared": self.shared,
-            "runs": [each.id for each in scored.runs],
+            "runs": [each.id for each in runs],
             "calls": sum(len(each.steps) for each in runs),
             "tokens": sum(each.usage.total_tokens for each in runs),
-            "usd": total_usd(each.list_usd for each in runs) if runs or self.shared else None,
+            "usd": total_usd(each.list_usd for each in runs) if runs else None,
         }
+
+
+def budget_tracker(budget: Budget, journal: Journal | None) -> BudgetTracker:
+    """The tracker of a budget, with what a journal's earlier sessions were charged."""
+    spent = NOTHING_SPENT
+    for summary in [] if journal is None else summaries(journal.path):
+        spent = spent.plus(summary.charged)
+    return BudgetTracker(budget, spent)
 
 
 def right_share(outcomes: Iterable[Outcome]) -> float | None:
@@ -339,14 +242,14 @@ def right_share(outcomes: Iterable[Outcome]) -> float | None:
 def metrics_of(scored: Sequence[Scored]) -> dict[str, float]:
     """What a batch was like: shares of outcomes, steps of a valid workflow, and the runs' cost by the price list.
 
-    Samples that share one object count each, but cost once. Without `usd`, a price is not known.
+    Without `usd`, a price is not known.
     """
     count = len(scored)
     outcomes = Counter(each.outcome for each in scored)
     steps = [each.steps for each in scored if each.workflow is not None]
     shares = [right_share(one.outcome for one in each.executions) for each in scored]
     right = [share for share in shares if share is not None]
-    usd = total_usd(each.cost_usd for each in {id(each): each for each in scored}.values())
+    usd = total_usd(each.cost_usd for each in scored)
     return {
         "valid": (count - outcomes["invalid"]) / count,
         "cut": sum(CUT in each.problems for each in scored) / count,
@@ -373,23 +276,3 @@ def require_scores(scored: Sequence[Scored], step: int) -> None:
     if valid and enough and all(each.score is None for each in valid):
         why = next((problem for each in valid for problem in each.problems), "nothing was graded")
         raise NoScore(f"step {step}: no valid completion has a score: {why}")
-
-
-def load_function(name: str) -> RewardFunction:
-    """A reward of one's own, as `file.py:name`.
-
-    Raises:
-        UsageError: there is no such file or function.
-    """
-    file, _, attribute = name.rpartition(":")
-    if not file.endswith(".py") or not Path(file).is_file():
-        raise UsageError(f"{name!r} is not a function in a file: write it as file.py:name")
-    spec = spec_from_file_location(Path(file).stem, file)
-    assert spec is not None  # the file ends with .py
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    function = getattr(module, attribute, None)
-    if not callable(function):
-        raise UsageError(f"{file} has no function {attribute!r}")
-    return function  # type: ignore[no-any-return]

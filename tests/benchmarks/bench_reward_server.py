@@ -1,4 +1,4 @@
-"""The reward server: many requests at once, memory over many requests, waiting calls in one process, and capacity.
+"""The reward server: many requests at once, memory over many requests, and waiting calls in one process.
 
 Run with `python -m tests.benchmarks reward_server`; WFDSL_REQUESTS sets how many requests the memory is watched over.
 """
@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from tests.benchmarks.connection import Connection
 from wfdsl import Pool
@@ -24,8 +23,7 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.protocols import Call, Reply
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Limits, WorkerEntry
-from wfdsl_rl.engines.capacity import Capacity
-from wfdsl_rl.reward_maker import make_reward
+from wfdsl_rl.reward import Reward
 
 AT_ONCE, DELAY_S, WAITING, WAIT_S = 1000, 0.05, 10_000, 2.0
 REQUESTS = int(os.environ.get("WFDSL_REQUESTS", "50000"))
@@ -55,7 +53,7 @@ def serve(folder: Path) -> None:
 
     with Journal(folder / "journal.db") as journal, listen("127.0.0.1", 0) as listening:
         tracker = BudgetTracker(Budget())
-        reward = make_reward(pool(DELAY_S), TASKS, journal=journal, budget=tracker)
+        reward = Reward(pool(DELAY_S), TASKS, journal=journal, budget=tracker)
         service = RewardService(reward, journal, tracker, Metrics(), parallel=1024)
         app = build_app(service, ServeSettings(max_requests=4096), keys=None, log=lambda _: None)
         answer(app, listening, 5.0, lambda: print(address_of(listening), file=sys.stderr, flush=True))
@@ -118,7 +116,7 @@ def over_http(folder: Path) -> None:
 
 async def waiting(folder: Path) -> None:
     with Journal(folder / "waiting.db") as journal:
-        reward = make_reward(pool(WAIT_S), TASKS, journal=journal, concurrency=WAITING)
+        reward = Reward(pool(WAIT_S), TASKS, journal=journal, concurrency=WAITING)
         began, before = time.perf_counter(), time.process_time()
         scored = await reward([ONE] * WAITING, ["t"] * WAITING)
         total, used_s = time.perf_counter() - began, time.process_time() - before
@@ -128,34 +126,9 @@ async def waiting(folder: Path) -> None:
     print(f", {each_us:.0f} us of a processor for each")
 
 
-async def measured(setup: Capacity, completion: str, rollouts: int, **limits: int) -> float:
-    """Rollouts an hour, of so many."""
-    reward = make_reward(pool(setup.latency_s, **limits), TASKS, concurrency=setup.workflows)
-    began = time.perf_counter()
-    await reward([completion] * rollouts, ["t"] * rollouts)
-    return rollouts / (time.perf_counter() - began) * 3600
-
-
-async def capacity() -> None:
-    fast: dict[str, Any] = {"latency_s": 0.2, "processor_s": 1e-9}
-    rows = [
-        ("workflows in flight", Capacity(calls=3, workflows=8, **fast), THREE, 64, {}),
-        ("calls in flight", Capacity(calls=3, calls_in_flight=12, **fast), THREE, 96, {"concurrency": 12}),
-        ("calls in flight", Capacity(calls=1, calls_in_flight=25, **fast), ONE, 500, {"concurrency": 25}),
-    ]
-    for limit, setup, completion, rollouts, limits in rows:
-        assert setup.limit == limit
-        found = await measured(setup, completion, rollouts, **limits)
-        print(
-            f"capacity by {limit}: {setup.rollouts_per_hour:,.0f} an hour by the model, {found:,.0f} measured", end=""
-        )
-        print(f" ({found / setup.rollouts_per_hour:.0%})")
-
-
 def main() -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(capacity())
         asyncio.run(waiting(Path(folder)))
         over_http(Path(folder))
 

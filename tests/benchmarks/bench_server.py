@@ -173,7 +173,16 @@ def main() -> None:
         folder = Path(name)
         (folder / "pool.toml").write_text(POOL)
         (folder / "two.wf").write_text(WORKFLOW)
-        options = ("--pool", "pool.toml", "--workflow", "two.wf", "--port", "0", "--max-requests", str(2 * CONNECTIONS))
+        options = (
+            "--pool",
+            "pool.toml",
+            "--workflow",
+            "two.wf",
+            "--port",
+            "0",
+            "--set",
+            f"serve.max_requests={2 * CONNECTIONS!s}",
+        )
         with running(["-m", "wfdsl", "serve", *options], folder) as (port, pid):
             reply = asyncio.run(Connection(port, PATH).ask(BODY))[1].decode()
             other = folder / "floor"
@@ -183,6 +192,11 @@ def main() -> None:
                     _row(table, f"{what}: floor", asyncio.run(measured(floor_port, floor_pid, how)), "")
                     target = f"<= {TARGET_MEDIAN_MS:g}, {TARGET_P99_MS:g} ms"
                     _row(table, f"{what}: wfdsl serve", asyncio.run(measured(port, pid, how)), target)
+            other = folder / "unkept"
+            other.mkdir()
+            files = ("--pool", str(folder / "pool.toml"), "--workflow", str(folder / "two.wf"))
+            with running(["-m", "wfdsl", "serve", *options, *files, "--no-journal"], other) as (free_port, free_pid):
+                _row(table, "one after the other: --no-journal", asyncio.run(measured(free_port, free_pid, apart)), "")
             sizes, rate, failures = asyncio.run(memory(port, pid))
     Console(width=120).print(table)
     grown = sizes[-1] - sizes[0]

@@ -65,15 +65,14 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     from wfdsl_rl.training.checkpoints import import_gguf
     from wfdsl_rl.training.data import stage_rows
     from wfdsl_rl.training.grpo import quiet_libraries
-    from wfdsl_rl.training.plan import read_plan
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup, read_plan
     from wfdsl_rl.training.stages import train_grpo
 
     quiet_libraries()
     settings = [
-        f"train.base.iterations={ITERATIONS}",
-        "train.base.learning_rate=1e-8",
-        "train.base.save_every=1000",
+        f"train.stages.base.max_steps={ITERATIONS}",
+        "train.stages.base.learning_rate=1e-8",
+        "train.stages.base.save_steps=1000",
         "train.eval_count=0",
     ]
     plan = read_plan(PRESET, settings)
@@ -90,7 +89,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         say=lambda _: None,
     )
     model = import_gguf(str(load(NAME) / "model.gguf"), folder / "model")
-    most = plan.train.base.executions_per_completion
+    most = plan.train.grpo("base").executions
     ways = {
         "wfdsl-train": (1, False),
         f"wfdsl-train, {most} executions": (most, False),
@@ -101,10 +100,9 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     for turn in range(ROUNDS):
         plain += _plain(replace(setup, out=folder / f"{turn}"), model, stage_rows(setup, "base"))
         for name, (executions, shared) in ways.items():
-            update = {"executions_per_completion": executions, "common_random_numbers": shared}
-            base = plan.train.base.model_copy(update=update)
+            base = plan.train.grpo("base").model_copy(update={"executions": executions})
             SHARED_CACHE.clear()
-            stamps, train = _Stamps(), plan.train.model_copy(update={"base": base, "prefix_cache": shared})
+            stamps, train = _Stamps(), plan.train.model_copy(update={"stages": {"base": base}, "prefix_cache": shared})
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
             own = replace(setup, train=train, out=out, listeners=listeners)
             train_grpo(own, "base", model)

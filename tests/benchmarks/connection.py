@@ -33,7 +33,7 @@ class Connection:
     async def _ask(self, asked: bytes) -> tuple[float, bytes]:
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        head = f"POST {self._path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(asked)}\r\n\r\n"
+        head = f"POST {self._path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(asked)}\r\n\r\n"
         began = time.perf_counter()
         self._writer.write(head.encode() + asked)
         answered = await self._reader.readuntil(b"\r\n\r\n")

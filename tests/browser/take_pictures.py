@@ -67,8 +67,6 @@ def main() -> None:
         viewer = Viewer(home, "--pool", str(home / "pool.toml"))
         browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         take(browser, viewer, "playground", TEXT, viewport=DESKTOP)
-        take(browser, viewer, "playground-dark", WRONG, viewport=DESKTOP, color_scheme="dark")
-        take(browser, viewer, "playground-phone", TEXT, ".found", viewport=PHONE)
         take(browser, viewer, "playground-phone-dark", WRONG, "textarea", viewport=PHONE, color_scheme="dark")
         browser.close()
         viewer.stop()

@@ -308,7 +308,7 @@ def test_the_page_that_the_command_writes_is_the_exported_one(
 ) -> None:
     run = ask(home, "What is <b>2+2</b>?")
     file, env = tmp_path / "shown.html", {**os.environ, "WFDSL_HOME": str(home)}
-    command = [sys.executable, "-m", "wfdsl", "show", "--run", run.id, "--html"]
+    command = [sys.executable, "-m", "wfdsl", "show", "--run", run.id, "--format", "html"]
     with file.open("w") as out:
         subprocess.run(command, env=env, stdout=out, check=True, timeout=60)
     exported = open_context(chromium, viewer).request.get(f"{viewer.root}/runs/{run.id}/export.html").text()

@@ -33,7 +33,7 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
     [
         ("wfdsl so", {"solve"}),
         ("wfdsl ru", {"run", "runs"}),
-        ("wfdsl solve --budget-", {"--budget-calls", "--budget-tokens", "--budget-usd", "--budget-seconds"}),
+        ("wfdsl solve --budget-", {"--budget-calls", "--budget-tokens", "--budget-usd"}),
         ("wfdsl check --profile ", {"strict", "lenient"}),
         ("wfdsl runs re", {"resume", "redo"}),
         ("wfdsl eval --pol", {"--policy"}),
@@ -41,6 +41,10 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
         ("wfdsl data con", {"convert"}),
         ("wfdsl serve --score --sandbox", {"--sandbox-slots"}),
         ("wfdsl run my", {"my.wf"}),
+        ("wfdsl run my.wf Q --pool pa", {"paper"}),
+        ("wfdsl pools show lo", {"local"}),
+        ("wfdsl check --explain dead", {"dead-step"}),
+        ("wfdsl runs show la", {"last"}),
         ("wfdsl -v show --run x --form", {"--form", "--format"}),
     ],
 )

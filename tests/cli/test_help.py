@@ -94,7 +94,7 @@ def pool(files: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["one.wf", "Why?", "--pool", "pool.toml"],
         ["one.wf", "--pool", "pool.toml", "Why?"],
         ["--pool", "pool.toml", "one.wf", "Why?"],
-        ["--pool", "pool.toml", "one.wf", "--all-steps", "Why?"],
+        ["--pool", "pool.toml", "one.wf", "--set", "run.run_dead_steps=true", "Why?"],
         ["one.wf", "-q", "Why?", "--pool", "pool.toml"],
         ["one.wf", "-", "--pool", "pool.toml"],
         ["one.wf", "--pool", "pool.toml", "-q", "-"],

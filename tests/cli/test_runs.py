@@ -67,10 +67,7 @@ def test_runs_are_a_table_newest_first(three: Command) -> None:
     ("options", "found"),
     [
         (["--status", "failed"], ["The second?"]),
-        (["--pool", "toy"], ["The third?", "The first?"]),
-        (["--by", "two.wf"], ["The third?", "The second?"]),
         (["--limit", "1"], ["The third?"]),
-        (["--pool", "toy", "--by", "one"], ["The first?"]),
     ],
 )
 def test_runs_are_chosen_by_what_they_are(three: Command, options: list[str], found: list[str]) -> None:
@@ -92,13 +89,9 @@ def test_the_runs_of_an_evaluation_are_one_line(place: Path, wfdsl: Command) -> 
 
     listed = wfdsl("runs").out
     line = listed.splitlines()[2]
-    evaluation = line.split()[0]
-    unfolded = wfdsl("runs", "--evaluation", evaluation)
 
     assert questions(listed) == ["After?", "an evaluation: 6 runs", "Before?"]
     assert "6 done" in line
-    assert len(unfolded.out.splitlines()) == 1 + 6
-    assert len(wfdsl("runs", "--evaluation", evaluation[:6], "--by", "two").out.splitlines()) == 1 + 3
 
 
 def test_a_cost_that_is_an_upper_bound_is_marked(three: Command, place: Path) -> None:

@@ -7,17 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import read_page
-from wfdsl import Conductor, Pool, UsageError
+from wfdsl import Pool, UsageError
 from wfdsl.cli.main import main
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.effort import EFFORTS, EffortLimits, EffortTable
+from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.experiment import read_experiment
-from wfdsl.interpreter.budget import Budget, BudgetTracker
 
 PLAIN = """
 name = "plain"
@@ -59,26 +56,6 @@ def test_an_effort_stays_within_what_the_configuration_says() -> None:
     assert limits(effort="low", max_rounds=3, max_steps=2) == (2, 0)
 
 
-def test_the_table_can_be_written_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "wfdsl.toml"
-    file.write_text("[conductor]\neffort = 'low'\n[conductor.efforts.low]\nmax_steps = 4\nusd = 0.5\n")
-
-    config = read_experiment(file).conductor
-
-    assert config.limits == EffortLimits(max_steps=4, usd=0.5)
-    assert config.efforts.minimal == EffortTable().minimal
-    assert read_experiment(None, ["conductor.efforts.high.max_rounds=4"]).conductor.efforts.high.max_rounds == 4
-    assert "| `efforts` | table |" in read_page("docs/reference/config.md")
-
-
-def test_a_wrong_limit_is_named_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "wfdsl.toml"
-    file.write_text("[conductor.efforts.low]\nmax_steps = 0\n")
-
-    assert main(["solve", "Why?", "--config", str(file), "--dry-run"]) == 2
-    assert "conductor.efforts.low.max_steps must be at least 1 (got 0)" in capsys.readouterr().err
-
-
 def test_a_template_set_with_efforts_says_the_effort_and_medium_by_default(tmp_path: Path) -> None:
     prompt, listing = set_of(tmp_path, PRICED), WorkerListing.of(Pool.load("openai:gpt-5"))
 
@@ -114,16 +91,6 @@ def test_a_checkpoint_keeps_its_steps_and_gets_no_more_rounds_than_it_was_traine
     assert of("minimal") == (4, 0)
     assert of("high") == of(None) == (4, 1)
     assert of("high", max_rounds=2) == (4, 2)
-
-
-async def test_a_question_of_an_effort_has_the_smaller_of_both_budgets() -> None:
-    efforts = EffortTable(low=EffortLimits(usd=0.25))
-    conductor = Conductor("openai:gpt-5", efforts=efforts, effort="low")
-
-    assert conductor.config.limits.within(Budget(usd=1.0, calls=9)) == Budget(usd=0.25, calls=9)
-    assert conductor.config.limits.within(Budget(usd=0.1)) == Budget(usd=0.1)
-    with pytest.raises(UsageError, match=r"conductor\.efforts\.low\.usd limits one question"):
-        await conductor.solve("Why?", Pool.load("openai:gpt-5"), budget=BudgetTracker(Budget(usd=1.0)))
 
 
 def test_another_effort_is_another_conductor_of_the_same_model() -> None:

@@ -38,9 +38,10 @@ def test_without_the_grammar_it_ends_honestly(
 ) -> None:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
     (tmp_path / "default.wf").write_text('step answer by solver: "Answer."\n')
-    options = ["--grammar", "off", "--reasks", "0", "--max-rounds", "0", "--max-tokens", "60"]
+    paths = [f"conductor.default={tmp_path / 'default.wf'}", "conductor.reasks=0", "conductor.max_tokens=60"]
+    options = ["--grammar", "off", "--max-rounds", "0", *(word for each in paths for word in ("--set", each))]
 
-    code = main(["solve", "-q", "What is 3 + 4?", *options, "--default", str(tmp_path / "default.wf"), "--json"])
+    code = main(["solve", "-q", "What is 3 + 4?", *options, "--json"])
 
     found = json.loads(capsys.readouterr().out)
     assert code == 0

@@ -140,7 +140,7 @@ def test_a_pool_file_with_a_checkpoint_is_asked_as_it_was_trained(checkpoint: Pa
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "model must not be empty"),
+        ("", "model must have at least 1 character"),
         ("gpt-5", "no Conductor 'gpt-5': write local, openai:MODEL"),
         ("openai:", "no Conductor 'openai:'"),
         ("nobody:gpt", "no Conductor 'nobody:gpt'"),

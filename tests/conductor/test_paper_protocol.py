@@ -108,7 +108,7 @@ def test_the_protocol_is_one_flag_that_others_override(
 
     refused = main(["solve", "-q", "Why?", "--pool", pool, "--protocol", "paper"])
     asked = len(chat.asked)
-    code = main(["solve", "-q", "Why?", "--pool", pool, "--protocol", "paper", "--question-for", "all"])
+    code = main(["solve", "-q", "Why?", "--pool", pool, "--protocol", "paper", "--set", "run.question_for=all"])
 
     assert (refused, asked, code, capsys.readouterr().out) == (3, 1, 0, "third\n")
     assert len(chat.asked) == 5, "no re-asks and no revision"

@@ -56,9 +56,8 @@ def read_page(page: str) -> str:
     return (ROOT / page).read_text("utf-8")
 
 
-def examples_of(page: str, text: str | None = None) -> list[Example]:
-    """The examples of a page, in order."""
-    text = read_page(page) if text is None else text
+def examples_of(page: str, text: str) -> list[Example]:
+    """The examples of a page with this text, in order."""
     found: list[Example] = []
     end = 0
     for fence in _FENCE.finditer(text):

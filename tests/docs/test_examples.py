@@ -15,10 +15,11 @@ import pytest
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.main import COMMANDS, _parser
 from wfdsl.experiment import read_experiment
-from wfdsl.toml_file import TABLES
+from wfdsl.settings import TABLES
 
 from .console_examples import Command, Console, commands_of, matches, planned
-from .pages import ROOT, Example, examples_of, pages
+from .generated import page_text
+from .pages import ROOT, Example, examples_of, pages, read_page
 from .python_examples import PythonSession, parsed
 from .terminal import screen
 
@@ -30,7 +31,7 @@ LOCAL = "local"
 
 
 def _has_local(page: str) -> bool:
-    return any(example.marks.get("run") == LOCAL for example in examples_of(page))
+    return any(example.marks.get("run") == LOCAL for example in examples_of(page, read_page(page)))
 
 
 @pytest.fixture
@@ -47,14 +48,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("page", pages())
 def test_examples_do_what_their_page_says(page: str, folder: Path) -> None:
-    _Page(folder, with_local=False).go_through(examples_of(page))
+    _Page(folder, with_local=False).go_through(examples_of(page, page_text(page)))
 
 
 @pytest.mark.local
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in pages() if _has_local(page)])
 def test_examples_on_the_local_model_do_what_their_page_says(page: str, folder: Path) -> None:
-    _Page(folder, with_local=True).go_through(examples_of(page))
+    _Page(folder, with_local=True).go_through(examples_of(page, page_text(page)))
 
 
 def test_an_example_that_is_not_true_is_found(folder: Path) -> None:

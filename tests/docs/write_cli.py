@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.main import COMMANDS, EXIT_CODES
 from wfdsl.cli.options import complete, operand, usage_of
-from wfdsl.config import options_of
 from wfdsl.experiment import CONFIGS
+from wfdsl.settings import options_of
 from wfdsl_rl.cli import score, train
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _is_key(action: argparse.Action) -> bool:
     return any(_KEYS.get(option, "\0") in (action.help or "") for option in action.option_strings)
 
 
-_KEYS = {field.option.flag: field.option.help for config in CONFIGS.values() for field in options_of(config)}
+_KEYS = {field.flag: field.help for config in CONFIGS.values() for field in options_of(config)}
 
 
 def _parser_of(name: str) -> argparse.ArgumentParser:

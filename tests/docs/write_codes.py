@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import analyze, analyze_file_text
-from wfdsl.cli.explain import _FORMS, _KINDS
+from wfdsl.cli.check import FORMS, KINDS
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import as_text
 from wfdsl.workers.pool import Pool
@@ -26,7 +26,7 @@ _POOL = Pool.from_functions([_unused, _unused], names=["planner", "solver"])
 def code_list() -> str:
     """All codes in a table."""
     rows = [
-        f"| [`{code.name}`](#{code.name}) | {code.kind} | {_FORMS[code.form]} | {code.summary} |"
+        f"| [`{code.name}`](#{code.name}) | {code.kind} | {FORMS[code.form]} | {code.summary} |"
         for code in CODES.values()
     ]
     return "\n".join(["| code | kind | in | what it says |", "|---|---|---|---|", *rows])
@@ -58,7 +58,7 @@ def _group(code: Code) -> str:
 def _section(code: Code) -> str:
     parts = [
         f"### {code.name}",
-        f"{_sentence(code.summary)} ({_KINDS[code.kind]}; {_FORMS[code.form]})",
+        f"{_sentence(code.summary)} ({KINDS[code.kind]}; {FORMS[code.form]})",
         code.explanation,
     ]
     if code.wrong:

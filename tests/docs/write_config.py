@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import MISSING
 
-from wfdsl.config import OptionField, options_of
 from wfdsl.experiment import CONFIGS
+from wfdsl.settings import Option, options_of
 
 _KINDS = {bool: "true or false", float: "number", int: "whole number", str: "text"}
 
@@ -18,14 +18,14 @@ def keys() -> str:
 def section(name: str, config: type) -> str:
     """A table with its keys."""
     fields = options_of(config)
-    heads = ["key", "value", "meaning", "default", *(["option"] if any(field.option.flag for field in fields) else [])]
+    heads = ["key", "value", "meaning", "default", *(["option"] if any(field.flag for field in fields) else [])]
     rows = [_line(_row(field)[: len(heads)]) for field in fields]
     return "\n".join([f"### [{name}]", "", _line(heads), "|---" * len(heads) + "|", *rows])
 
 
-def _row(field: OptionField) -> list[str]:
-    flag = f"`{field.option.flag}`" if field.option.flag else ""
-    cells = [f"`{field.name}`", _kind(field), field.option.help, _default(field), flag]
+def _row(field: Option) -> list[str]:
+    flag = f"`{field.flag}`" if field.flag else ""
+    cells = [f"`{field.name}`", _kind(field), field.help, _default(field), flag]
     return [cell.replace("|", "\\|") for cell in cells]
 
 
@@ -33,7 +33,7 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _kind(field: OptionField) -> str:
+def _kind(field: Option) -> str:
     if field.choices:
         return ", ".join(f"`{choice}`" for choice in field.choices)
     if field.is_table:
@@ -41,9 +41,9 @@ def _kind(field: OptionField) -> str:
     return f"list of {_KINDS[field.item]}s" if field.item else _KINDS[field.type]
 
 
-def _default(field: OptionField) -> str:
-    if field.option.default_text is not None:
-        return field.option.default_text
+def _default(field: Option) -> str:
+    if field.default_text is not None:
+        return field.default_text
     if field.default in (None, (), "", MISSING):
         return ""
     return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"

@@ -34,7 +34,7 @@ def static_checks() -> str:
 def limits() -> str:
     """The numbers that bound what is read."""
     rows = [
-        ("length of a text", f"{MAX_CHARS:,} characters", "`--max-chars`, `max_chars=`"),
+        ("length of a text", f"{MAX_CHARS:,} characters", "`max_chars=`"),
         ("steps of a completion", str(DEFAULT_MAX_STEPS), "`--max-steps`, `max_steps=`"),
         ("steps of a workflow file", "none", "`--max-steps`, `max_steps=`"),
         ("digits of an integer", str(MOST_DIGITS), ""),

@@ -6,7 +6,6 @@ import re
 
 from .pages import pages, read_page
 
-LLMS = "llms.txt"
 _HIDDEN = re.compile(r"<!--.*?-->|^```.*?^```$", re.MULTILINE | re.DOTALL)
 _SENTENCE = re.compile(r".*?(?:\.(?=\s)|$)", re.DOTALL)
 

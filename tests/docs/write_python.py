@@ -155,12 +155,12 @@ def _documented(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
 
 
 def _help(value: ast.expr | None) -> str:
-    """The help of an option of a configuration class; empty if the value is not an option."""
-    for keyword in value.keywords if isinstance(value, ast.Call) else []:
-        if keyword.arg == "help" and isinstance(keyword.value, ast.Constant):
-            text = str(keyword.value.value)
-            return f"{text[0].upper()}{text[1:]}."
-    return ""
+    """The help of an option of a table; empty if the value is not an option."""
+    if not isinstance(value, ast.Call) or ast.unparse(value.func) != "option":
+        return ""
+    found = value.args[1] if len(value.args) > 1 else next(each.value for each in value.keywords if each.arg == "help")
+    text = str(ast.literal_eval(found))
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _is_text(node: ast.stmt | None) -> bool:

@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from wfdsl_rl.training.config import TrainConfig
+from wfdsl_rl.training.config import GrpoStage, SftStage, Stage, TrainConfig
 
 from .write_config import section
 from .write_python import docstrings_of_fields, first_sentence
@@ -25,7 +25,12 @@ _LIMITS = {Gt: ("above", "gt"), Ge: ("at least", "ge"), Lt: ("below", "lt"), Le:
 
 def train_keys() -> str:
     """A section for each table."""
-    return "\n\n".join(_sections("train", TrainConfig, {}))
+    places: dict[type[Any], str] = {}
+    stages = {"train.stages.NAME": Stage, "train.stages.NAME, kind sft": SftStage, "train.stages.NAME, GRPO": GrpoStage}
+    found = [*_sections("train", TrainConfig, places)]
+    for name, kind in stages.items():
+        found += _sections(name, kind, places)
+    return "\n\n".join(found)
 
 
 def _sections(name: str, kind: type[Any], places: dict[type[Any], str]) -> Iterator[str]:

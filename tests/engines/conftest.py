@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.engines import ENVIRONMENTS, HERE
 from tests.engines.ray_cluster import Cluster
-from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
-from wfdsl_rl import make_reward
-from wfdsl_rl.engines.rows import engine_rows, write_rows
 from wfdsl_rl.gym.source import tasks as make
 
 TASKS = 12
 POOL = "gym/seven"
-IN_PROCESS = {"pool": POOL, "tasks": "tasks.jsonl"}
 GOOD = (
     "model_id = [1, 0, 2]\n"
     'subtasks = ["Make a plan. Do not solve it.", "Solve it by the plan.", "Check the solution and give the answer."]\n'
     "access_list = [[], [0], [0, 1]]"
 )
-COMPLETIONS = ["I would ask worker 0.", *[GOOD] * (TASKS - 1)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,27 +48,10 @@ def run_in(engine: str, folder: Path, *command: str, **more: str) -> str:
     return done.stdout
 
 
-def program(
-    engine: str,
-    name: str,
-    folder: Path,
-    rows: str,
-    options: dict[str, Any],
-    *more: str,
-    completions: list[str] = COMPLETIONS,
-) -> Any:
-    """What a program of `programs` prints last, about the completions."""
-    (folder / "completions.json").write_text(json.dumps(completions))
-    script = str(HERE / "programs" / f"{name}.py")
-    said = run_in(engine, folder, "python", script, rows, "completions.json", json.dumps(options), *more)
-    return json.loads(said.splitlines()[-1])
-
-
-def write_tasks(folder: Path, engine: str, name: str, prompt: Prompt | str = DEFAULT_PROMPT) -> None:
-    """The tasks, and the same as an engine's rows."""
+def write_tasks(folder: Path) -> None:
+    """The tasks as a file."""
     tasks = [task for task in make(POOL, 60, seed=3) if task.kind in ("math", "choice")][:TASKS]
     (folder / "tasks.jsonl").write_text("".join(task.model_dump_json() + "\n" for task in tasks))
-    write_rows(folder / name, engine_rows(make_reward(POOL, tasks, prompt=prompt), engine))
 
 
 @pytest.fixture(scope="session")

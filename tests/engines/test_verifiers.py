@@ -24,7 +24,7 @@ def test_the_command_of_verifiers_scores_the_workflows_that_a_model_writes(tmp_p
 
 
 def test_a_reward_server_scores_them_too(tmp_path: Path) -> None:
-    write_tasks(tmp_path, "verl", "rows.jsonl")
+    write_tasks(tmp_path)
     server = RewardProcess(tmp_path, "--port", "0", "--pool", POOL)
     try:
         require_rewards(traces(tmp_path, url=server.url))
@@ -36,7 +36,7 @@ def test_a_reward_server_scores_them_too(tmp_path: Path) -> None:
 
 def traces(folder: Path, **options: str) -> list[dict[str, Any]]:
     """What `vf-eval` writes about three tasks, whose workflows all are `GOOD`; `options` are the task set's."""
-    write_tasks(folder, "verl", "rows.jsonl")
+    write_tasks(folder)
     (folder / "wfdsl_taskset.py").write_text(MODULE)
     model = ChatServer(text=GOOD)
     flags = ["--client.base-url", model.url, "--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess"]

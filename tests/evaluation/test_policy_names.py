@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import pool_of
-from wfdsl.conductor.ablation import Ablation
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
@@ -106,7 +105,7 @@ def test_a_conductor_has_parameters_and_each_of_several_values_is_a_policy() -> 
     settings = [policy.settings for policy in found.values() if isinstance(policy, Conductor)]
     assert [each.max_rounds for each in settings] == [0, 2, 0, 1]
     assert [each.config.pick for each in settings] == [None, None, 3, None]
-    assert [each.ablation.worker for each in settings] == [None, None, None, 3]
+    assert [each.worker for each in settings] == [None, None, None, 3]
     assert expanded("gym/seven@each:worker=each", pool)[:2] == (
         "gym/seven@minimal:worker=alder",
         "gym/seven@minimal:worker=birch",
@@ -131,13 +130,13 @@ async def test_every_step_of_an_ablated_conductor_asks_one_worker_the_same() -> 
     text = 'model_id = [0, 1]\nsubtasks = ["Plan.", "Solve."]\naccess_list = [[], "all"]'
     pool, workers = pool_of(["x"], ["y"])
     conductor = Conductor(ScriptedWorker([text], repeat=True), max_rounds=0)
-    ablation = Ablation(instruction="Answer.", worker=1)
+    ablated = conductor.changed(instruction="Answer.", worker=1)
 
-    solution = await conductor.changed(ablation=ablation).solve("Question?", pool)
+    solution = await ablated.solve("Question?", pool)
 
     assert [(step.worker, step.subtask) for step in solution.rounds[0].workflow] == [(1, "Answer."), (1, "Answer.")]
     assert [len(each.calls) for each in workers] == [0, 2]
-    assert description_of(conductor)["hash"] != description_of(conductor.changed(ablation=ablation))["hash"]
+    assert description_of(conductor)["hash"] != description_of(ablated)["hash"]
 
 
 def test_a_file_is_ablated_and_has_no_other_parameter(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import pytest
 
 from tests.evaluation.toys import TWO, trial
-from wfdsl.evaluation.report import accuracy_table, comparison_table, cost_table, csv_of, markdown_of, markdown_table
+from wfdsl.evaluation.report import accuracy_table, comparison_table, cost_table, markdown_of, markdown_table
 from wfdsl.evaluation.summary import summarise
 
 CELLS = [
@@ -102,15 +100,6 @@ def test_markdown_tables_have_as_many_columns_in_every_line() -> None:
     text = markdown_table(*accuracy_table(summarise(CELLS, policies=["a", "b"])))
 
     assert len({line.count("|") for line in text.splitlines()}) == 1
-
-
-def test_csv_has_a_line_for_each_benchmark_and_one_for_all() -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_of(summarise(CELLS, policies=["a", "b"])))))
-
-    assert [(row["policy"], row["benchmark"]) for row in rows[:3]] == [("a", "gsm8k"), ("a", "math"), ("a", "all")]
-    assert float(rows[0]["accuracy"]) == 0.5
-    assert float(rows[2]["list_usd"]) == 0.75
-    assert rows[5]["list_usd"] == ""
 
 
 def test_the_summary_is_json_with_its_format() -> None:

@@ -155,7 +155,7 @@ def test_the_corpus_shows_every_repair() -> None:
 @pytest.mark.parametrize("entry", ['"first"', '["x"]', "[1.5]", "[[]]", "[1111111111111111111]", "1111111111111111111"])
 @pytest.mark.parametrize("profile", ["strict", "lenient"])
 def test_what_cannot_be_read_of_an_access_entry_makes_no_step_dead(entry: str, profile: str) -> None:
-    found = analyze(_TWO_STEPS + f"access_list = [[], {entry}]", profile=profile).diagnostics  # type: ignore[arg-type]
+    found = analyze(_TWO_STEPS + f"access_list = [[], {entry}]", profile=profile).diagnostics
 
     assert "dead-step" not in {each.code for each in found}
     assert any(each.is_error for each in found)

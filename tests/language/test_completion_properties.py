@@ -87,10 +87,10 @@ def test_every_text_keeps_the_promises_that_the_fuzzer_checks(text: str) -> None
 
 @given(near_misses(), near_misses(), st.sampled_from(["strict", "lenient"]))
 def test_reading_depends_on_nothing_but_the_text(first: str, second: str, profile: str) -> None:
-    before = analyze(first, profile=profile)  # type: ignore[arg-type]
+    before = analyze(first, profile=profile)
     analyze(second)
 
-    after = analyze(first, profile=profile)  # type: ignore[arg-type]
+    after = analyze(first, profile=profile)
 
     assert after == before
 

@@ -478,9 +478,9 @@ def test_a_set_without_characters_keeps_the_rest() -> None:
 def test_the_command_prints_the_grammar_of_its_options(
     name: str, make: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--max-steps", "3", "--max-prose", "0", "--max-subtask", "40", "--max-reasoning", "50", "--recursion"]
+    options = ["--max-steps", "3", "--set", "conductor.max_prose=0", "--set", "conductor.max_subtask=40", "--recursion"]
     options += ["--access", "binary"]
-    bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": 40, "max_reasoning": 50, "recursion": True}
+    bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": 40, "recursion": True}
 
     assert main(["check", "--grammar", name, "--pool-size", "3", *options]) == 0
     assert capsys.readouterr().out == make(range(3), 3, access="binary", **bounds)

@@ -45,7 +45,7 @@ def our_value(label: str, literal: str, *, profile: str = "strict") -> list[Any]
     columns = {"model_id": str([0] * count), "subtasks": str(["x"] * count), "access_list": str([[]] * count)}
     columns[label] = literal
     text = "\n".join(f"{name} = {columns[name]}" for name in LABELS)
-    workflow = analyze(text, max_steps=None, profile=profile).workflow  # type: ignore[arg-type]
+    workflow = analyze(text, max_steps=None, profile=profile).workflow
     return workflow.to_lists()[label] if workflow else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import strategies as st
 
 from wfdsl.language.tree import Access
@@ -56,6 +58,30 @@ def workflows(draw: st.DrawFn, max_steps: int = 12) -> Workflow:
         access: Access = draw(st.one_of(listed, listed, st.just("all")))
         worker = draw(st.one_of(st.integers(0, 9), _texts))
         steps.append(Step(worker, draw(_texts), access, draw(st.sampled_from([None, None, 1]))))
+    return Workflow(tuple(steps))
+
+
+def random_workflow(seed: int, most_steps: int = 60) -> Workflow:
+    """A workflow of one of several shapes: sparse, dense, in layers, with steps that see all, of copies, or mixed."""
+    random = Random(seed)
+    shape = random.choice(["sparse", "dense", "layers", "all", "copies", "mixed"])
+    count = random.randint(1, most_steps)
+    likely = random.choice([0.1, 0.3, 0.7])
+    wide = random.choice([3, 8, 12])
+    steps: list[Step] = []
+    for index in range(count):
+        some = tuple(each for each in range(index) if random.random() < likely)
+        layer = tuple(each for each in some if index // wide - 1 == each // wide)
+        shapes: dict[str, Access] = {
+            "sparse": tuple(sorted({random.randrange(index) for _ in range(random.randint(0, 2))} if index else ())),
+            "dense": some,
+            "layers": layer,
+            "all": random.choice(["all", some]),
+            "copies": () if index < count * 0.8 else some,
+            "mixed": random.choice(["all", (), tuple(range(index)), tuple(range(index))[-2:]]),
+        }
+        text = random.choice(["Solve.", "Check.", f"Do {index}."])
+        steps.append(Step(random.randrange(3), text, shapes[shape], random.choice([None, None, None, 1])))
     return Workflow(tuple(steps))
 
 

@@ -156,7 +156,7 @@ def test_the_command_writes_the_page(tmp_path: Path, capfdbinary: pytest.Capture
     record_file.write_text(two_rounds().to_json())
     out = tmp_path / "run.html"
 
-    assert main(["show", "--html", "--run", str(record_file)]) == 0
+    assert main(["show", "--format", "html", "--run", str(record_file)]) == 0
     printed = capfdbinary.readouterr().out.decode()
     assert main(["show", "--run", str(record_file), "-o", str(out)]) == 0
 

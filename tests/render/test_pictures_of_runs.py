@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
 
-from wfdsl import Solution, to_dot, to_mermaid, to_svg, to_terminal
+from wfdsl import Solution, to_mermaid, to_svg, to_terminal
 from wfdsl.conductor.policy import ROOT, ROOT_WORKFLOW
 from wfdsl.conductor.round_log import KEY, Completion, RoundLog
-from wfdsl.html_page import to_html
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.pictures import to_json
+from wfdsl.render.pictures import to_html, to_json
 
 FORMATS: dict[str, Any] = {
     "terminal": lambda value, **options: str(to_terminal(value, **options)),
     "svg": to_svg,
     "mermaid": to_mermaid,
-    "dot": to_dot,
     "json": to_json,
     "html": to_html,
 }
@@ -102,16 +98,6 @@ def test_json_nests_rounds_in_their_step() -> None:
     assert [len(inside.get("steps", [])) for inside in root["inside"]] == [1, 2, 0]
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's `dot` is not installed")
-@pytest.mark.parametrize("run", [two_rounds(), with_node()], ids=["rounds", "node"])
-def test_graphviz_reads_the_picture_of_a_run(run: Run) -> None:
-    drawn = subprocess.run(
-        ["dot", "-Tplain"], input=to_dot(run), capture_output=True, encoding="utf-8", timeout=60, check=False
-    )
-
-    assert (drawn.returncode, drawn.stderr) == (0, "")
-
-
 COPIES = Workflow((Step(0, "Plan."), *(Step(1, "Try it.", (0,)) for _ in range(12)), Step(2, "Choose.", "all")))
 NAMES = ("plan", *(f"attempt[{number}]" for number in range(12)), "answer")
 
@@ -125,7 +111,7 @@ def failed_copies() -> Run:
     return run_of(COPIES, steps, names=NAMES)
 
 
-@pytest.mark.parametrize("chosen", ["terminal", "svg", "mermaid", "dot"])
+@pytest.mark.parametrize("chosen", ["terminal", "svg", "mermaid"])
 def test_copies_share_a_card_that_says_how_many(chosen: str) -> None:
     stacked = FORMATS[chosen](COPIES, names=NAMES)
     apart = FORMATS[chosen](COPIES, names=NAMES, all_copies=True)

@@ -7,12 +7,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
+from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, random_workflow, workflows
+from tests.render.edge_reader import edges_in, seen_in
 
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.pictures import to_svg
 from wfdsl.render.layout import Lane, place
 from wfdsl.render.model import draw
+from wfdsl.render.pictures import to_svg
 from wfdsl.render.status import StepStatus
 from wfdsl.render.text import text_width
 
@@ -25,6 +26,13 @@ def texts(svg: str) -> list[str]:
 
 def cards(svg: str) -> list[ET.Element]:
     return [found for found in ET.fromstring(svg).iter(f"{SVG}g") if "step" in found.attrib["class"].split()]
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_a_picture_has_one_reading_only(first: int) -> None:
+    workflows = [random_workflow(seed, most_steps=60 if seed % 4 == 0 else 15) for seed in range(first, first + 20)]
+
+    assert [each for each in workflows if edges_in(to_svg(each)) != seen_in(each)] == []
 
 
 @given(st.data())
@@ -156,7 +164,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
 def test_boxes_and_lanes_of_a_row_keep_apart(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, edges = graph
 
-    layout = place(edges, count, box=200, lane=14, gap=20, row_length=8)
+    layout = place(edges, [200.0] * count, lane=14, gap=20, row_length=8)
 
     def half(spot: object) -> float:
         return 7 if isinstance(spot, Lane) else 100
@@ -172,7 +180,7 @@ def test_boxes_and_lanes_of_a_row_keep_apart(graph: tuple[int, list[tuple[int, i
 def test_each_line_goes_down_row_by_row_through_lanes_of_its_own_end(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, edges = graph
 
-    layout = place(edges, count, box=200, lane=14, gap=20, row_length=8)
+    layout = place(edges, [200.0] * count, lane=14, gap=20, row_length=8)
 
     row = {spot: number for number, spots in enumerate(layout.rows) for spot in spots}
     assert set(layout.lines) == set(edges)
@@ -187,26 +195,26 @@ def test_each_line_goes_down_row_by_row_through_lanes_of_its_own_end(graph: tupl
 def test_a_chain_is_straight_even_with_shortcuts() -> None:
     edges = [(i, i + 1) for i in range(8)] + [(i, 8) for i in range(7)]
 
-    layout = place(edges, 9, box=200, lane=14, gap=20, row_length=8)
+    layout = place(edges, [200.0] * 9, lane=14, gap=20, row_length=8)
 
     assert max(layout.x[i] for i in range(9)) - min(layout.x[i] for i in range(9)) < 3
 
 
 def test_attempts_stand_in_step_order_with_the_aggregate_in_their_middle() -> None:
-    layout = place([(i, 7) for i in range(7)], 8, box=168, lane=14, gap=20, row_length=8)
+    layout = place([(i, 7) for i in range(7)], [168.0] * 8, lane=14, gap=20, row_length=8)
 
     assert layout.rows == ((0, 1, 2, 3, 4, 5, 6), (7,))
     assert layout.x[7] == pytest.approx(layout.x[3])
 
 
 def test_a_join_stands_centred_below_what_it_joins() -> None:
-    layout = place([(0, 2), (1, 2), (3, 5), (4, 5), (2, 6), (5, 6)], 7, box=200, lane=14, gap=20, row_length=8)
+    layout = place([(0, 2), (1, 2), (3, 5), (4, 5), (2, 6), (5, 6)], [200.0] * 7, lane=14, gap=20, row_length=8)
 
     assert layout.x[2] == pytest.approx((layout.x[0] + layout.x[1]) / 2)
     assert layout.x[6] == pytest.approx((layout.x[2] + layout.x[5]) / 2)
 
 
 def test_lines_that_need_not_cross_do_not() -> None:
-    layout = place([(0, 3), (1, 2)], 4, box=200, lane=14, gap=20, row_length=8)
+    layout = place([(0, 3), (1, 2)], [200.0] * 4, lane=14, gap=20, row_length=8)
 
     assert (layout.x[0] < layout.x[1]) == (layout.x[3] < layout.x[2])

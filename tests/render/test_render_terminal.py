@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.pictures import to_terminal
+from wfdsl.render.pictures import to_terminal
 from wfdsl.render.status import StepStatus
 from wfdsl.render.terminal import TerminalDrawing, lane_rows
 
@@ -119,7 +119,7 @@ def test_colour_only_adds_colour() -> None:
 def test_too_many_lanes_for_the_width_leave_the_words() -> None:
     workflow = Workflow((*(Step(i, "Solve.") for i in range(30)), Step(0, "Pick.", "all")))
 
-    narrow, wide = printed(to_terminal(workflow), width=40), printed(to_terminal(workflow), width=160)
+    narrow, wide = (printed(to_terminal(workflow, all_copies=True), width=width) for width in (40, 160))
 
     assert "│" not in narrow
     assert "◉ step 30  worker 0  ← all  answer" in narrow

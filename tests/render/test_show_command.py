@@ -4,6 +4,7 @@ import io
 import json
 import sys
 import xml.etree.ElementTree as ET
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_the_terminal_drawing_is_the_default(workflow: str, capsys: pytest.Captu
 
 @pytest.mark.parametrize(
     ("chosen", "start"),
-    [("mermaid", "flowchart TD"), ("dot", "digraph workflow {"), ("svg", "<svg "), ("json", '{\n  "title"')],
+    [("mermaid", "flowchart TD"), ("svg", "<svg "), ("json", '{\n  "title"')],
 )
 def test_each_format_goes_to_standard_output(
     workflow: str, chosen: str, start: str, capfdbinary: pytest.CaptureFixture[bytes]
@@ -48,7 +49,7 @@ def test_each_format_goes_to_standard_output(
 
 @pytest.mark.parametrize(
     ("name", "start"),
-    [("a.svg", "<svg "), ("a.MMD", "flowchart"), ("a.gv", "digraph"), ("a.json", "{"), ("a.txt", "3 steps · chain")],
+    [("a.svg", "<svg "), ("a.MMD", "flowchart"), ("a.json", "{"), ("a.txt", "3 steps · chain")],
 )
 def test_the_suffix_of_the_file_picks_the_format(workflow: str, tmp_path: Path, name: str, start: str) -> None:
     code = main(["show", workflow, "-o", str(tmp_path / name)])
@@ -76,11 +77,40 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capfdbinary: py
     assert (found["topology"], found["answer"]) == ("chain", 2)
 
 
-def test_an_unknown_suffix_says_what_to_do(workflow: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["show", workflow, "-o", str(tmp_path / "picture.xyz")])
+@pytest.mark.parametrize("name", ["picture.xyz", "picture.bmp", "picture"])
+def test_an_unknown_suffix_is_one_line(
+    workflow: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["show", workflow, "-o", str(tmp_path / name)])
 
-    assert code == 2
-    assert "give --format, or use one of .txt" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert (code, err.count("\n")) == (2, 1)
+    assert ".png" in err
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.skipif(find_spec("resvg_py") is None, reason="PNG needs the extra view")
+def test_a_png_is_twice_the_size_of_the_svg(workflow: str, tmp_path: Path) -> None:
+    for name in ("a.svg", "a.png"):
+        assert main(["show", workflow, "-o", str(tmp_path / name)]) == 0
+
+    svg = ET.parse(tmp_path / "a.svg").getroot()
+    png = (tmp_path / "a.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert int.from_bytes(png[16:20]) == 2 * int(svg.attrib["width"])
+
+
+@pytest.mark.parametrize("module", ["resvg_py", "cairosvg"])
+def test_what_a_format_needs_is_named_where_it_is_missing(
+    workflow: str, tmp_path: Path, module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+
+    code = main(["show", workflow, "-o", str(tmp_path / ("a.png" if module == "resvg_py" else "a.pdf"))])
+
+    err = capsys.readouterr().err
+    assert (code, err.count("\n")) == (2, 1)
+    assert "pip install" in err
 
 
 def test_a_file_that_cannot_be_written_is_one_line(
@@ -142,7 +172,7 @@ def drawn(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> str:
     return capfdbinary.readouterr().out.decode()
 
 
-@pytest.mark.parametrize("chosen", ["terminal", "mermaid", "dot", "svg"])
+@pytest.mark.parametrize("chosen", ["terminal", "mermaid", "svg"])
 def test_every_format_shows_how_the_steps_of_a_run_stand(
     failed_run: Path, chosen: str, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -168,14 +198,14 @@ def test_json_shows_state_time_and_cost_of_each_step(
 def test_a_run_is_found_by_its_id_by_its_beginning_and_in_a_record_file(
     failed_run: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    newest = drawn(capfdbinary, "--run", "last", "--format", "dot")
+    newest = drawn(capfdbinary, "--run", "last", "--format", "mermaid")
     main(["runs", "show", "last", "--json"])
     record = capfdbinary.readouterr().out
     Path("record.json").write_bytes(record)
     run_id = Run.from_json(record).id
 
     for name in (run_id, run_id[:-4], "record.json"):
-        assert drawn(capfdbinary, "--run", name, "--format", "dot") == newest
+        assert drawn(capfdbinary, "--run", name, "--format", "mermaid") == newest
 
 
 def test_a_record_file_needs_no_journal(

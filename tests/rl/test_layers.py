@@ -22,11 +22,9 @@ SOURCES = Path(wfdsl_rl.__file__).parent
 
 LAYERS = [
     ["cli"],
-    ["viewer"],
     ["engines"],
     ["gym", "gym"],
     ["training"],
-    ["reward_maker"],
     ["reward"],
     ["rows", "loop_thread", "processes"],
     ["scoring"],
@@ -36,26 +34,21 @@ used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["processes"],
-    "datasets": ["training.grpo"],
+    "datasets": ["training.grpo", "training.asynchronous"],
     "gguf": ["training.gguf_file"],
-    "markupsafe": ["viewer."],
-    "httpx": ["training.hub"],
     "httpx2": ["engines.client"],
-    "huggingface_hub": ["training.hub", "training.missing"],
+    "huggingface_hub": ["training.estimate"],
     "matplotlib": ["gym.curves"],
-    "numpy": ["training.gguf_file"],
+    "numpy": ["training.gguf_file", "training.asynchronous"],
     "peft": ["training.grpo", "training.checkpoints"],
-    "pydantic": ["gym.", "training."],
-    "ray": ["engines.ray_workers"],
+    "pydantic": ["gym.", "training.", "scoring"],
     "rich": ["cli."],
     "safetensors": ["training."],
-    "skyrl_gym": ["engines.skyrl"],
-    "starlette": ["engines.server", "viewer."],
+    "starlette": ["engines.server"],
     "torch": ["processes", "training.", "gym."],
     "transformers": ["training.", "gym."],
-    "trl": ["training.grpo"],
+    "trl": ["training.grpo", "training.asynchronous"],
     "verifiers": ["engines.verifiers"],
-    "verl": ["engines.verl_rounds"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""
 
@@ -135,9 +128,9 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 import wfdsl
 import wfdsl_rl
-from wfdsl_rl.engines import client, rows, source, verl
+from wfdsl_rl.engines import client
 tasks = [task for task in wfdsl.load_tasks("gym/seven", limit=20, seed=1) if task.kind in ("math", "choice")][:4]
-with wfdsl_rl.make_reward("gym/seven", tasks) as reward:
+with wfdsl_rl.Reward("gym/seven", tasks) as reward:
     lists = 'model_id = [0]\\nsubtasks = ["Solve it."]\\naccess_list = [[]]'
     scored = reward.sync([lists, "no lists"] * 4, [task.id for task in tasks for _ in range(2)])
 print([each.score for each in scored])
@@ -180,6 +173,7 @@ LONG_TABLES: dict[str, int] = {}
 """Files that are one table, row after row, with the lines that they may have."""
 CATCH_ALL = {
     "processes.py": "the other processes are told, and it is raised again",
+    "training/asynchronous.py": "it is raised again in the trainer's thread",
 }
 """Files that pass on whatever is raised, with the reason."""
 

@@ -12,7 +12,7 @@ import pytest
 
 import wfdsl_rl
 
-NAMED_BY_OTHERS = {"make_reward"}
+NAMED_BY_OTHERS = {"Reward"}
 """What others build on; these never change."""
 
 

@@ -1,4 +1,4 @@
-"""`make_reward`: batches of completions, from an event loop, from threads, and as TRL calls it."""
+"""`Reward`: batches of completions, from an event loop, from threads, and as TRL calls it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,16 +21,16 @@ from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.own_code import load_function
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl import make_reward
+from wfdsl_rl import Reward
 from wfdsl_rl.gym.source import tasks as gym_tasks
 from wfdsl_rl.rows import offer_of
-from wfdsl_rl.scoring import NoScore, RewardValues, Rollout, load_function
+from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
-POLITE = RIGHT.replace("Solve it.", "Solve it, please.")
 END = 1
 """The token that ends a completion."""
 STATE = SimpleNamespace(global_step=4)
@@ -70,7 +69,7 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 async def test_completions_in_scored_outcomes_out() -> None:
-    reward = make_reward(Pool.from_functions([up]), TASKS, values=RewardValues(right=2.0))
+    reward = Reward(Pool.from_functions([up]), TASKS, values=RewardValues(right=2.0))
 
     right, invalid = await reward([RIGHT, [{"role": "assistant", "content": "nothing"}]], ["t0", TASKS[1]])
 
@@ -85,25 +84,15 @@ async def test_a_sample_id_that_is_repeated_is_answered_from_the_journal(tmp_pat
     workers = Counted()
 
     for ids in (["a", "b"], ["a", "b"], None):
-        with make_reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
+        with Reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
             await reward([RIGHT, RIGHT], ["t0", "t1"], sample_ids=ids)
 
     assert workers.asked == 4
 
 
-async def test_equal_completions_in_one_sample_are_run_once() -> None:
-    workers = Counted()
-    reward = make_reward(workers.pool(), TASKS)
-
-    found = await reward([RIGHT, POLITE, RIGHT], ["t0"] * 3, sample_ids=["s"] * 3)
-
-    assert workers.asked == 2
-    assert found[0] is found[2]
-
-
 async def test_concurrent_calls_share_one_limit() -> None:
     workers = Counted()
-    reward = make_reward(workers.pool(), TASKS, concurrency=2)
+    reward = Reward(workers.pool(), TASKS, concurrency=2)
 
     await asyncio.gather(*(reward([RIGHT], ["t0"]) for _ in range(8)))
 
@@ -118,8 +107,8 @@ async def test_workflows_that_are_late_have_failed_and_the_others_count() -> Non
             await asyncio.Event().wait()
         return "yes"
 
-    made = make_reward(Pool.from_functions([worker]), TASKS, deadline_s=1.5)
-    reward = replace(made, on_wait=lambda left, count: waited.append((left, count)))
+    pool = Pool.from_functions([worker])
+    reward = Reward(pool, TASKS, deadline_s=1.5, on_wait=lambda left, count: waited.append((left, count)))
 
     found = await reward([RIGHT] * 3, ["t0", "t1", "t2"])
 
@@ -130,7 +119,7 @@ async def test_workflows_that_are_late_have_failed_and_the_others_count() -> Non
 def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
     """As TRL's asynchronous trainer does; the journal is opened again, and what was paid is not paid twice."""
     pool = Pool.from_functions([up])
-    with make_reward(pool, TASKS, journal=tmp_path / "journal.db", budget=Budget(calls=2), end_of_text=END) as reward:
+    with Reward(pool, TASKS, journal=tmp_path / "journal.db", budget=Budget(calls=2), end_of_text=END) as reward:
         scores = [each.score for each in reward.sync([RIGHT], ["t0"], sample_ids=["a"])]
         sent = pickle.dumps(reward.trl)
 
@@ -148,7 +137,7 @@ def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
 async def test_a_trainer_that_does_not_say_its_step_asks_again_in_each_epoch(tmp_path: Path) -> None:
     workers = Counted()
 
-    with make_reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
+    with Reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
         for _ in range(2):
             await reward.trl([RIGHT] * 3, **columns(reward.rows()))
 
@@ -164,7 +153,7 @@ async def test_a_trainer_that_does_not_say_its_step_asks_again_in_each_epoch(tmp
     ],
 )
 async def test_messages_of_other_forms_are_read(message: dict[str, Any], outcome: str) -> None:
-    (found,) = await make_reward(Pool.from_functions([up]), TASKS)([[message]], ["t0"])
+    (found,) = await Reward(Pool.from_functions([up]), TASKS)([[message]], ["t0"])
 
     assert found.outcome == outcome
 
@@ -172,25 +161,16 @@ async def test_messages_of_other_forms_are_read(message: dict[str, Any], outcome
 async def test_a_reward_of_ones_own_is_a_function_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def score(scored, task):\n    return scored.steps / 4 if scored.outcome == 'right' else None\n")
-    reward = make_reward(Pool.from_functions([up]), TASKS, values=load_function(f"{file}:score"))
+    reward = Reward(Pool.from_functions([up]), TASKS, values=load_function(f"{file}:score"))
 
     found = await reward([RIGHT, "nothing"], ["t0", "t1"])
 
     assert [each.score for each in found] == [0.25, None]
 
 
-@pytest.mark.parametrize("name", ["mine.py:score", "mine", "{file}:other"])
-def test_a_function_that_is_not_there_is_refused(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text("x = 1\n")
-
-    with pytest.raises(UsageError):
-        load_function(name.replace("{file}", str(file)))
-
-
 async def test_a_spent_budget_ends_a_batch_and_earlier_sessions_count(tmp_path: Path) -> None:
     def a_reward() -> Any:
-        return make_reward(Pool.from_functions([up]), TASKS, budget=Budget(calls=4), journal=tmp_path / "journal.db")
+        return Reward(Pool.from_functions([up]), TASKS, budget=Budget(calls=4), journal=tmp_path / "journal.db")
 
     with a_reward() as reward:
         await reward([RIGHT] * 3, ["t0", "t1", "t2"])
@@ -200,7 +180,7 @@ async def test_a_spent_budget_ends_a_batch_and_earlier_sessions_count(tmp_path: 
 
 async def test_revisions_are_given_the_previous_round() -> None:
     keep = "model_id = []\nsubtasks = []\naccess_list = []"
-    reward = make_reward(Pool.from_functions([up]), TASKS)
+    reward = Reward(Pool.from_functions([up]), TASKS)
 
     first, second = await reward([keep, keep], ["t0", "t0"], previous=[None, ("Solve it.", "yes")])
 
@@ -213,7 +193,7 @@ async def test_each_execution_is_run_and_the_score_is_the_mean() -> None:
     async def worker(messages: list[dict[str, Any]]) -> str:
         return "yes" if next(numbers) % 2 else "no"
 
-    (found,) = await make_reward(Pool.from_functions([worker]), TASKS, executions=4)([RIGHT], ["t0"])
+    (found,) = await Reward(Pool.from_functions([worker]), TASKS, executions=4)([RIGHT], ["t0"])
 
     assert (found.score, len(found.runs)) == (0.75, 4)
 
@@ -222,20 +202,20 @@ async def test_an_unknown_task_and_repeated_ids_are_refused() -> None:
     pool = Pool.from_functions([up])
 
     with pytest.raises(UsageError, match="unknown task 'x'"):
-        await make_reward(pool, TASKS)([RIGHT], ["x"])
+        await Reward(pool, TASKS)([RIGHT], ["x"])
     with pytest.raises(UsageError, match="two tasks have the id 't0'"):
-        make_reward(pool, [TASKS[0], TASKS[0].model_copy(update={"question": "Another?"})])
+        Reward(pool, [TASKS[0], TASKS[0].model_copy(update={"question": "Another?"})])
 
 
 async def test_sync_refuses_to_wait_inside_a_running_loop() -> None:
     with pytest.raises(UsageError, match="write `await reward"):
-        make_reward(Pool.from_functions([up]), TASKS).sync([RIGHT], ["t0"])
+        Reward(Pool.from_functions([up]), TASKS).sync([RIGHT], ["t0"])
 
 
 def test_sync_from_many_threads_shares_one_loop_and_ends_with_close() -> None:
     workers, before = Counted(), threading.active_count()
 
-    with make_reward(workers.pool(), TASKS, concurrency=3) as reward, ThreadPoolExecutor(8) as threads:
+    with Reward(workers.pool(), TASKS, concurrency=3) as reward, ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda _: reward.sync([RIGHT, "nothing"], ["t0", "t1"]), range(16)))
 
     assert [[each.score for each in pair] for pair in found] == [[1.0, 0.0]] * 16
@@ -244,7 +224,7 @@ def test_sync_from_many_threads_shares_one_loop_and_ends_with_close() -> None:
 
 
 def test_sync_passes_errors_on_and_can_be_used_again() -> None:
-    with make_reward(Pool.from_functions([up]), TASKS) as reward:
+    with Reward(Pool.from_functions([up]), TASKS) as reward:
         with pytest.raises(UsageError, match="unknown task"):
             reward.sync([RIGHT], ["x"])
 
@@ -259,7 +239,7 @@ def test_a_program_that_forgets_to_close_ends_all_the_same() -> None:
         "async def up(messages): return 'yes'\n"
         "from wfdsl.workers.pool import Pool\n"
         "task = wfdsl.Task(id='t', question='?', gold='yes', kind='text')\n"
-        f"print(wfdsl_rl.make_reward(Pool.from_functions([up]), [task]).sync([{RIGHT!r}], ['t'])[0].score)\n"
+        f"print(wfdsl_rl.Reward(Pool.from_functions([up]), [task]).sync([{RIGHT!r}], ['t'])[0].score)\n"
     )
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
@@ -270,7 +250,7 @@ def test_a_program_that_forgets_to_close_ends_all_the_same() -> None:
 def test_the_reward_needs_no_rl_library() -> None:
     program = (
         "import sys, wfdsl_rl\n"
-        "wfdsl_rl.make_reward\n"
+        "wfdsl_rl.Reward\n"
         "print([name for name in ('torch', 'trl', 'transformers', 'wfdsl_rl.gym') if name in sys.modules])"
     )
 
@@ -280,7 +260,7 @@ def test_the_reward_needs_no_rl_library() -> None:
 
 
 async def test_trl_is_given_a_score_per_completion_and_the_batch_is_logged() -> None:
-    reward, logged = make_reward(Pool.from_functions([up]), TASKS, end_of_text=END), dict[str, float]()
+    reward, logged = Reward(Pool.from_functions([up]), TASKS, end_of_text=END), dict[str, float]()
 
     scores = await reward.trl(
         completions=[[{"role": "assistant", "content": text}] for text in (RIGHT, "nothing", RIGHT)],
@@ -297,7 +277,7 @@ async def test_trl_is_given_a_score_per_completion_and_the_batch_is_logged() -> 
 
 
 async def test_a_completion_without_its_end_is_invalid_whatever_it_holds() -> None:
-    reward, logged = make_reward(Pool.from_functions([up]), TASKS, end_of_text=[END, 9]), dict[str, float]()
+    reward, logged = Reward(Pool.from_functions([up]), TASKS, end_of_text=[END, 9]), dict[str, float]()
     found = columns(reward.rows())
 
     scores = await reward.trl(
@@ -311,7 +291,7 @@ async def test_a_completion_without_its_end_is_invalid_whatever_it_holds() -> No
 
 
 async def test_a_reward_that_cannot_tell_cut_completions_is_refused() -> None:
-    reward = make_reward(Pool.from_functions([up]), TASKS)
+    reward = Reward(Pool.from_functions([up]), TASKS)
 
     with pytest.raises(UsageError):
         await reward.trl([RIGHT] * 3, completion_ids=[[5]] * 3, **columns(reward.rows()))
@@ -324,7 +304,7 @@ async def test_the_examples_of_a_prompt_earn_the_full_reward(
     access: Any, question_for: Any, *, recursion: bool
 ) -> None:
     """What the prompt teaches is what the reward pays, under every rule."""
-    reward = make_reward(
+    reward = Reward(
         Pool.from_functions([up] * 3),
         TASKS,
         conductor=ConductorConfig(access=access),
@@ -348,7 +328,7 @@ async def test_a_step_that_trl_repeats_makes_no_call_twice(tmp_path: Path) -> No
     workers, asked = Counted(), []
 
     for step in (1, 1, 2):
-        with make_reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
+        with Reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
             rows = [row for row in reward.rows() for _ in range(2)]
             await reward.trl([RIGHT] * 6, trainer_state=SimpleNamespace(global_step=step), **columns(rows))
         asked.append(workers.asked)
@@ -356,19 +336,8 @@ async def test_a_step_that_trl_repeats_makes_no_call_twice(tmp_path: Path) -> No
     assert asked == [6, 6, 12]
 
 
-@pytest.mark.parametrize(("common", "runs"), [(True, 2), (False, 3)])
-async def test_completions_of_a_row_can_share_a_sample(*, common: bool, runs: int) -> None:
-    workers = Counted()
-    reward = make_reward(workers.pool(), TASKS, common_random_numbers=common)
-    (row,) = reward.rows(TASKS[:1])
-
-    await reward.trl([RIGHT, POLITE, RIGHT], trainer_state=STATE, **columns([row] * 3))
-
-    assert workers.asked == runs
-
-
 async def test_a_training_batch_without_a_score_stops_and_an_evaluation_does_not() -> None:
-    reward = make_reward(Pool.from_functions([down]), TASKS)
+    reward = Reward(Pool.from_functions([down]), TASKS)
 
     with pytest.raises(NoScore, match="step 4: no valid completion has a score: "):
         await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows()))
@@ -377,7 +346,7 @@ async def test_a_training_batch_without_a_score_stops_and_an_evaluation_does_not
 
 
 async def test_a_data_set_of_ones_own_needs_the_task_only() -> None:
-    scores = await make_reward(Pool.from_functions([up]), TASKS).trl(
+    scores = await Reward(Pool.from_functions([up]), TASKS).trl(
         [RIGHT, "nothing"], prompts=["a", "b"], task=["t2", "t0"]
     )
 
@@ -387,7 +356,7 @@ async def test_a_data_set_of_ones_own_needs_the_task_only() -> None:
 async def test_rows_offer_a_subset_and_completions_are_read_in_its_numbering() -> None:
     pool = Pool.load("gym/seven")
     tasks = gym_tasks("gym/seven", 6, 5, split="train")
-    reward = make_reward(pool, tasks, conductor=ConductorConfig(pick=2, shuffle=True), prompt="tiny")
+    reward = Reward(pool, tasks, conductor=ConductorConfig(pick=2, shuffle=True), prompt="tiny")
 
     rows = reward.rows()
     found = await reward.score(

@@ -6,14 +6,15 @@ from itertools import count
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from wfdsl.conductor.ablation import Ablation
-from wfdsl.errors import UsageError
+from wfdsl.conductor.config import ConductorConfig
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.source import tasks as gym_tasks
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.scoring import Ablation, RewardValues, Rollout, Scored, metrics_of, require_scores, right_share
 from wfdsl_rl.scoring import NoScore as Refused
-from wfdsl_rl.scoring import RewardValues, Rollout, Scored, Scorer, metrics_of, require_scores, right_share
 
 TASK = Task(id="t", question="Is it?", gold="yes", kind="text")
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -31,9 +32,9 @@ def answering(*texts: str) -> Pool:
     return Pool.from_functions([worker])
 
 
-async def scored(text: str, pool: Pool, scorer: Scorer | None = None, **more: Any) -> Scored:
+async def scored(text: str, pool: Pool, options: dict[str, Any] | None = None, **more: Any) -> Scored:
     rollout = Rollout(completion=text, task=TASK, sample_id="s", **more)
-    return await (scorer or Scorer()).score(rollout, pool)
+    return (await Reward(pool, [TASK], **(options or {})).score([rollout]))[0]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ async def test_the_papers_three_rewards(completion: str, reply: str, outcome: st
 
 
 async def test_steps_can_have_a_price() -> None:
-    scorer, pool = Scorer(values=RewardValues(step=-0.01)), answering("yes")
+    scorer, pool = {"values": RewardValues(step=-0.01)}, answering("yes")
 
     found = [await scored(completion, pool, scorer) for completion in (RIGHT, TWO, "no lists at all")]
     kept = await scored(KEEP, pool, scorer, previous=("Solve it.", "yes"))
@@ -64,7 +65,7 @@ async def test_steps_can_have_a_price() -> None:
 
 
 async def test_without_grading_workflows_run_and_answers_are_unjudged() -> None:
-    scorer = Scorer(grades=False)
+    scorer = {"grades": False}
 
     found = await scored(RIGHT, answering("yes"), scorer)
     refused = await scored("no lists at all", answering("yes"), scorer)
@@ -86,7 +87,7 @@ async def test_an_ablation_takes_subtasks_and_workers_from_the_conductor() -> No
     async def worker(messages: list[dict[str, Any]]) -> str:
         return "yes"
 
-    scorer = Scorer(ablation=Ablation(instruction="Solve the question.", worker=2))
+    scorer = {"ablation": Ablation(instruction="Solve the question.", worker=2)}
 
     found = await scored(RIGHT, Pool.from_functions([worker] * 3, names=["a", "b", "c"]), scorer)
 
@@ -95,7 +96,7 @@ async def test_an_ablation_takes_subtasks_and_workers_from_the_conductor() -> No
 
 
 async def test_binary_access_refuses_lists_of_steps() -> None:
-    scorer = Scorer(access="binary")
+    scorer = {"conductor": ConductorConfig(access="binary")}
 
     refused = await scored(TWO, answering("yes"), scorer)
     passed = await scored(TWO.replace("[0]]", '"all"]'), answering("yes"), scorer)
@@ -123,7 +124,7 @@ async def test_a_worker_that_fails_gives_no_score() -> None:
 async def test_an_answer_that_cannot_be_graded_gives_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(id="c", question="?", gold="", kind="custom", grader="tests.grading.graders:breaks")
 
-    found = await Scorer().score(Rollout(completion=RIGHT, task=task, sample_id="s"), answering("yes"))
+    (found,) = await Reward(answering("yes"), [task])([RIGHT], [task])
 
     assert (found.outcome, found.score) == ("unjudged", None)
     assert found.problems != ()
@@ -156,11 +157,7 @@ async def test_an_execution_without_a_score_is_left_out_of_the_mean() -> None:
 async def test_executions_of_simulated_workers_draw_different_random_numbers() -> None:
     pool, tasks = Pool.load("gym/seven"), gym_tasks("gym/seven", 40, 5, split="train")
 
-    found = [
-        await Scorer().score(Rollout(completion=RIGHT, task=task, sample_id=task.id, executions=8), pool)
-        for task in tasks
-        if task.kind == "text"
-    ]
+    found = [(await Reward(pool, [task], executions=8)([RIGHT], [task]))[0] for task in tasks if task.kind == "text"]
 
     assert any({each.outcome for each in one.executions} == {"right", "wrong"} for one in found)
 
@@ -213,5 +210,5 @@ def test_answers_that_cannot_be_graded_are_no_outage_where_others_are_invalid() 
 
 
 def test_values_are_checked() -> None:
-    with pytest.raises(UsageError, match="right must be a finite number"):
+    with pytest.raises(ValidationError):
         RewardValues(right=float("nan"))

@@ -15,6 +15,15 @@ class Provider:
     """Answers chat completions; the model `boss` writes the workflows of `plans`, all others repeat their last line."""
 
     def __init__(self) -> None:
+        self.reset()
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def reset(self) -> None:
+        """Forget everything."""
         self.plans: list[str] = []
         self.bodies: list[dict[str, Any]] = []
         self.status: dict[str, int] = {}
@@ -31,11 +40,6 @@ class Provider:
         self.released = threading.Event()
         self.hung_up = threading.Event()
         """Set once a client has left a reply that was held back."""
-        self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
 
     def asked(self, model: str) -> list[dict[str, Any]]:
         """The requests to a model."""
@@ -71,6 +75,7 @@ def _handler(provider: Provider) -> Callable[..., BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            self.released, self.hung_up = provider.released, provider.hung_up  # those of this test
             model, text = body["model"], provider.text(body)
             if model in provider.status:
                 self._send(provider.status[model], provider.failure, "application/json")
@@ -102,15 +107,15 @@ def _handler(provider: Provider) -> Callable[..., BaseHTTPRequestHandler]:
         def _hold(self) -> None:
             provider.stuck.set()
             self.connection.settimeout(0.02)
-            while not provider.released.is_set():
+            while not self.released.is_set():
                 try:
                     if not self.connection.recv(1):
-                        provider.hung_up.set()
+                        self.hung_up.set()
                         return
                 except TimeoutError:
                     continue
                 except OSError:
-                    provider.hung_up.set()
+                    self.hung_up.set()
                     return
             self.connection.settimeout(None)
 
@@ -121,7 +126,7 @@ def _handler(provider: Provider) -> Callable[..., BaseHTTPRequestHandler]:
             try:
                 self.wfile.write(content)
             except OSError:
-                provider.hung_up.set()
+                self.hung_up.set()
 
         def _send(self, status: int, content: bytes, kind: str) -> None:
             self.send_response(status)

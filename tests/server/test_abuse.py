@@ -184,6 +184,10 @@ def test_tools_are_nested_no_deeper_than_the_journal_can_hold(target: Target, de
     assert target.post("/chat/completions", body()).status_code == 200
 
 
+def test_what_is_not_http_is_refused(target: Target) -> None:
+    assert target.raw(b"\x00\xff\r\n\r\n").startswith(b"HTTP/1.1 400")
+
+
 def test_a_request_that_two_servers_may_read_differently_is_answered_once(target: Target) -> None:
     key = target.headers("eve")["Authorization"]
     head = f"POST /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\nContent-Length: 5\r\n"

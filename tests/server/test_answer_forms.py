@@ -11,7 +11,7 @@ from wfdsl.server.json_schema import Schema, form_problem
 
 from .conftest import POOL
 from .provider import Provider
-from .test_requests import PARTS, server  # noqa: F401  (a fixture)
+from .test_requests import PARTS
 from .test_streams import events
 
 SCHEMA = {
@@ -38,9 +38,9 @@ class Corrected(Provider):
         return self._left.pop(0) if body["model"] == "bob" else said
 
 
-async def test_an_answer_of_another_form_is_asked_for_once_more_and_paid_for(server: Any) -> None:  # noqa: F811
+async def test_an_answer_of_another_form_is_asked_for_once_more_and_paid_for(app: Any) -> None:
     workers = Corrected('{"sum": "4"}', '{"sum": 4}')
-    found = server(pool=POOL.replace("{url}", workers.url))
+    found = app(pool=POOL.replace("{url}", workers.url))
     reply = (await found.post(response_format=form())).json()
     workers.close()
 
@@ -53,9 +53,9 @@ async def test_an_answer_of_another_form_is_asked_for_once_more_and_paid_for(ser
 
 
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
-async def test_of_a_stream_only_the_answer_in_the_right_form_is_sent(server: Any, path: str) -> None:  # noqa: F811
+async def test_of_a_stream_only_the_answer_in_the_right_form_is_sent(app: Any, path: str) -> None:
     workers = Corrected("Four.", '{"sum": 4}')
-    found = server(pool=POOL.replace("{url}", workers.url))
+    found = app(pool=POOL.replace("{url}", workers.url))
     shape = {"format": {"type": "json_schema", **form()["json_schema"]}}
     more = {"response_format": form()} if path.startswith("chat") else {"input": "Why?", "text": shape}
     sent = events((await found.post(path, stream=True, **more)).content)
@@ -68,10 +68,10 @@ async def test_of_a_stream_only_the_answer_in_the_right_form_is_sent(server: Any
     assert "".join(said) == '{"sum": 4}'
 
 
-async def test_a_second_answer_of_another_form_is_an_error(server: Any, provider: Provider) -> None:  # noqa: F811
+async def test_a_second_answer_of_another_form_is_an_error(app: Any, provider: Provider) -> None:
     provider.answers["bob"] = '{"sum": 4, "more": 1}'
 
-    reply = await server().post(response_format=form())
+    reply = await app().post(response_format=form())
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (502, "response_format_not_kept")
     assert len(provider.asked("bob")) == 2
@@ -109,9 +109,9 @@ def test_what_a_strict_schema_says_holds(schema: dict[str, Any], value: Any, fit
     assert form_problem(form(schema, strict=False), json.dumps(value)) == ""
 
 
-async def test_an_image_is_refused_where_no_worker_of_the_workflow_sees_it(server: Any) -> None:  # noqa: F811
+async def test_an_image_is_refused_where_no_worker_of_the_workflow_sees_it(app: Any) -> None:
     sees = POOL.replace('model = "{conductor}"', 'model = "{conductor}"\nimages = true')
 
-    reply = await server(pool=sees).post(messages=[{"role": "user", "content": PARTS}])
+    reply = await app(pool=sees).post(messages=[{"role": "user", "content": PARTS}])
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "unsupported_parameter")

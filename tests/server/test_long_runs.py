@@ -12,7 +12,7 @@ import pytest
 from tests.interpreter.toy_workers import on_test_clock
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.server.app import build_app
-from wfdsl.server.models import ModelCards, served_models
+from wfdsl.server.models import served_models
 
 POOL = """
 [pool]
@@ -90,7 +90,7 @@ def test_a_run_of_twenty_minutes_survives_an_idle_timer_of_five(path: str, tmp_p
 
     async def asked() -> Client:
         models = served_models(experiment, [str(tmp_path / "three.wf")])
-        app = build_app(ModelCards(models), experiment.serve, keys=None, journal=None, log=lambda line: None)
+        app = build_app(models, experiment.serve, keys=None, journal=None, log=lambda line: None)
         client = Client(path, json.dumps(REQUESTS[path]).encode())
         await client.ask(app)
         return client

@@ -14,7 +14,6 @@ from starlette.routing import Route
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.app import build_app
 from wfdsl.server.endpoints import AccessLog
-from wfdsl.server.models import ModelCards
 from wfdsl.server.openapi import openapi_document
 
 from .conftest import Serve
@@ -24,7 +23,7 @@ ASK = {"model": "two", "messages": [{"role": "user", "content": "A secret questi
 
 
 def test_the_openapi_document_has_every_address_and_method() -> None:
-    app = build_app(ModelCards({}), ServeSettings(), keys=None, journal=None, log=lambda _: None)
+    app = build_app({}, ServeSettings(), keys=None, journal=None, log=lambda _: None)
     assert isinstance(app, AccessLog)
     assert isinstance(app.app, Starlette)
     routes = [route for route in app.app.routes if isinstance(route, Route)]
@@ -55,7 +54,7 @@ def test_every_reference_of_the_openapi_document_leads_somewhere() -> None:
 
 @pytest.mark.slow
 def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
-    server = serve("--receive", "0.5")
+    server = serve("--set", "serve.receive_s=0.5")
     with socket.create_connection(server.address, timeout=60) as slow:
         slow.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 
@@ -64,8 +63,8 @@ def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
 
 
 @pytest.mark.slow
-def test_metrics_and_logs_say_what_happened(serve: Serve, provider: Provider) -> None:
-    server = serve("--log", "json")
+def test_metrics_and_logs_say_what_happened(own: Serve, provider: Provider) -> None:
+    server = own("--set", "serve.log=json")
     url = server.url.removesuffix("/v1")
     run = httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60).json()["wfdsl"]["run"]
     provider.status["bob"] = 400
@@ -102,8 +101,8 @@ EXPECTED = {
 
 
 @pytest.mark.slow
-def test_texts_are_logged_only_where_that_is_asked_for(serve: Serve) -> None:
-    server = serve("--log", "json", "--log-texts")
+def test_texts_are_logged_only_where_that_is_asked_for(own: Serve) -> None:
+    server = own("--set", "serve.log=json", "--set", "serve.log_texts=true")
     httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60)
     server.stop()
 

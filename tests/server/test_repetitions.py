@@ -18,7 +18,7 @@ import pytest
 
 from tests.conductor.scripted_server import lists
 
-from .conftest import Serve
+from .conftest import Serve, ServerProcess, new_key
 from .provider import CONDUCTOR, Provider
 from .test_streams import begun, rest_of
 
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.slow
 ASK: Any = [{"role": "user", "content": "Why?"}]
 
 
-def test_a_client_that_times_out_twice_pays_for_one_run(serve: Serve, provider: Provider) -> None:
+def test_a_client_that_times_out_twice_pays_for_one_run(own: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    server = serve()
+    server = own()
 
     def release() -> None:
         while sum(" 499 " in line for line in server.lines) < 2:
@@ -58,21 +58,8 @@ def test_the_same_request_without_a_key_is_another_run(serve: Serve, provider: P
     assert len(provider.bodies) == 4
 
 
-def test_a_request_that_has_failed_goes_on_when_it_is_sent_again(serve: Serve, provider: Provider) -> None:
-    client = serve().client
-    provider.status["bob"] = 500
-    with pytest.raises(openai.InternalServerError):
-        client.chat.completions.create(model="two", messages=ASK)
-    provider.status.clear()
-
-    replies = [client.chat.completions.create(model="two", messages=ASK) for _ in range(2)]
-
-    assert [body["model"] for body in provider.bodies] == ["ann", "bob", "bob", "ann", "bob"]
-    assert replies[0].id != replies[1].id
-
-
 def test_a_key_finds_its_run_again_and_belongs_to_one_request(serve: Serve, provider: Provider) -> None:
-    client, key = serve().client, {"Idempotency-Key": "one"}
+    client, key = serve().client, {"Idempotency-Key": new_key()}
 
     first, second = (client.chat.completions.create(model="two", messages=ASK, extra_headers=key) for _ in range(2))
 
@@ -83,9 +70,9 @@ def test_a_key_finds_its_run_again_and_belongs_to_one_request(serve: Serve, prov
     assert caught.value.code == "idempotency_key_reused"
 
 
-def test_two_servers_asked_for_one_key_at_a_time_say_to_ask_again(serve: Serve, provider: Provider) -> None:
+def test_two_servers_asked_for_one_key_at_a_time_say_to_ask_again(own: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    first, second, key = serve(), serve(), {"Idempotency-Key": "one"}
+    first, second, key = own(), own(), {"Idempotency-Key": "one"}
     with begun(first, "Idempotency-Key: one\r\n", stream=False):
         assert provider.stuck.wait(60)
         body = {"model": "two", "messages": ASK, "stream": False}  # the same bytes
@@ -97,16 +84,16 @@ def test_two_servers_asked_for_one_key_at_a_time_say_to_ask_again(serve: Serve, 
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "é"])
-def test_a_key_that_the_openapi_document_does_not_allow_is_refused(module_server: str, key: str) -> None:
+def test_a_key_that_the_openapi_document_does_not_allow_is_refused(server: ServerProcess, key: str) -> None:
     headers = [(b"idempotency-key", key.encode("latin-1"))]
-    reply = httpx.post(f"{module_server}/chat/completions", json={"model": "two", "messages": ASK}, headers=headers)
+    reply = httpx.post(f"{server.url}/chat/completions", json={"model": "two", "messages": ASK}, headers=headers)
 
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, "Idempotency-Key")
 
 
 def test_a_run_that_shall_finish_goes_on_without_its_client(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    server, key = serve(), "Idempotency-Key: one\r\nX-Wfdsl-Finish: true\r\n"
+    server, key = serve(), f"Idempotency-Key: {new_key()}\r\nX-Wfdsl-Finish: true\r\n"
     with begun(server, key):
         assert provider.stuck.wait(60)
     assert server.client.models.list().data
@@ -117,15 +104,15 @@ def test_a_run_that_shall_finish_goes_on_without_its_client(serve: Serve, provid
     assert not provider.hung_up.is_set()
 
 
-def test_a_killed_server_pays_for_nothing_twice(serve: Serve, provider: Provider) -> None:
+def test_a_killed_server_pays_for_nothing_twice(own: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    server, key = serve(), "Idempotency-Key: one\r\n"
+    server, key = own(), "Idempotency-Key: one\r\n"
     with begun(server, key):
         assert provider.stuck.wait(60)
         server.stop(signal.SIGKILL)
     provider.released.set()
 
-    assert b"[DONE]" in rest_of(begun(serve(), key))
+    assert b"[DONE]" in rest_of(begun(own(), key))
     assert [body["model"] for body in provider.bodies] == ["ann", "bob", "bob"]
 
 
@@ -137,11 +124,11 @@ def test_a_killed_server_pays_for_nothing_twice(serve: Serve, provider: Provider
     ],
 )
 def test_a_conductor_that_was_killed_is_resumed_by_a_command(
-    serve: Serve, provider: Provider, tmp_path: Path, model: str, config: str
+    own: Serve, provider: Provider, tmp_path: Path, model: str, config: str
 ) -> None:
     provider.held, provider.plans = {"bob"}, [lists([0, 1], [[], [0]])]
     (tmp_path / "run.toml").write_text(config)
-    server = serve("--config", "run.toml")
+    server = own("--config", "run.toml")
     with begun(server, model=model):
         assert provider.stuck.wait(60)
         server.stop(signal.SIGKILL)
@@ -155,9 +142,9 @@ def test_a_conductor_that_was_killed_is_resumed_by_a_command(
     assert [body["model"] for body in provider.bodies] == [CONDUCTOR, "ann", "bob", "bob"]
 
 
-def test_sigterm_lets_requests_in_progress_finish(serve: Serve, provider: Provider) -> None:
+def test_sigterm_lets_requests_in_progress_finish(own: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    server = serve()
+    server = own()
     connection = begun(server)
     assert provider.stuck.wait(60)
     server.process.send_signal(signal.SIGTERM)
@@ -168,9 +155,9 @@ def test_sigterm_lets_requests_in_progress_finish(serve: Serve, provider: Provid
     assert "SIGTERM: ends after the requests in progress, in at most 30 s\n" in server.lines
 
 
-def test_a_request_that_does_not_finish_in_time_is_told(serve: Serve, provider: Provider) -> None:
+def test_a_request_that_does_not_finish_in_time_is_told(own: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    server = serve("--drain", "1")
+    server = own("--set", "serve.drain_s=1")
     connection = begun(server)
     assert provider.stuck.wait(60)
 

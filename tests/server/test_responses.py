@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
-from .conftest import POOL, WORKFLOW, Serve, ServerProcess
-from .provider import CONDUCTOR, Provider
+from .conftest import Serve, ServerProcess
+from .provider import Provider
 from .test_streams import events
 
 pytestmark = pytest.mark.slow
 ASK = {"model": "two", "input": "Why?"}
 
 
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Provider]:
-    found = Provider()
-    yield found
-    found.close()
-
-
-@pytest.fixture(scope="module")
-def server(workers: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "pool.toml").write_text(POOL.format(url=workers.url, conductor=CONDUCTOR))
-    (folder / "two.wf").write_text(WORKFLOW)
-    found = ServerProcess(folder, "--pool", "pool.toml", "--workflow", "two.wf")
-    yield found
-    found.stop()
-
-
 @pytest.fixture
-def asked(workers: Provider) -> list[dict[str, Any]]:
+def asked(provider: Provider) -> list[dict[str, Any]]:
     """What the workers are asked in a test."""
-    workers.bodies.clear()
-    return workers.bodies
+    return provider.bodies
 
 
 def post(server: ServerProcess, **more: Any) -> httpx.Response:
@@ -253,11 +234,11 @@ def test_a_response_that_is_not_to_be_stored_is_not_found(server: ServerProcess)
 
 
 def test_results_of_tools_need_only_the_response_that_they_belong_to(
-    server: ServerProcess, workers: Provider, asked: list[dict[str, Any]]
+    server: ServerProcess, provider: Provider, asked: list[dict[str, Any]]
 ) -> None:
-    workers.calls["bob"] = [("weather", '{"city": "Paris"}')]
+    provider.calls["bob"] = [("weather", '{"city": "Paris"}')]
     first = post(server, tools=[FUNCTION]).json()
-    workers.calls.clear()
+    provider.calls.clear()
     call = first["output"][-1]
     named = [{"type": "item_reference", "id": item["id"]} for item in first["output"]]
     result = {"type": "function_call_output", "call_id": call["call_id"], "output": "rain"}
@@ -280,12 +261,12 @@ def test_results_of_tools_need_only_the_response_that_they_belong_to(
     assert asked_of(asked[5])[1] == ("assistant", f"Let me see.\n{called}")
 
 
-def test_a_conversation_continues_after_the_server_was_killed(serve: Serve, provider: Provider) -> None:
-    server = serve()
+def test_a_conversation_continues_after_the_server_was_killed(own: Serve, provider: Provider) -> None:
+    server = own()
     first = httpx.post(f"{server.url}/responses", json=ASK, timeout=60).json()
     server.stop(signal.SIGKILL)
     again = {**ASK, "input": "And?", "previous_response_id": first["id"]}
-    second = httpx.post(f"{serve().url}/responses", json=again, timeout=60).json()
+    second = httpx.post(f"{own().url}/responses", json=again, timeout=60).json()
 
     assert second["status"] == "completed"
     assert asked_of(provider.bodies[2])[1] == ("assistant", "bob did: Solve it.")
@@ -351,15 +332,15 @@ PATCH = {
 
 
 def test_a_tool_call_is_an_item_and_its_output_continues_the_run(
-    server: ServerProcess, workers: Provider, asked: list[dict[str, Any]]
+    server: ServerProcess, provider: Provider, asked: list[dict[str, Any]]
 ) -> None:
-    workers.calls["bob"] = [("weather", '{"city": "Paris"}'), ("weather", "{}")]
+    provider.calls["bob"] = [("weather", '{"city": "Paris"}'), ("weather", "{}")]
     found = events(post(server, stream=True, tools=[FUNCTION, {"type": "web_search"}]).content)
     output = found[-1]["response"]["output"]
     calls = [item for item in output if item["type"] == "function_call"]
     results = [{"type": "function_call_output", "call_id": call["call_id"], "output": "rain"} for call in calls]
     again = post(server, input=[{"role": "user", "content": "Why?"}, *output, *results], tools=[FUNCTION]).json()
-    workers.calls.clear()
+    provider.calls.clear()
 
     assert [item["type"] for item in output] == ["reasoning", "message", "function_call", "function_call"]
     assert [call["arguments"] for call in calls] == ['{"city": "Paris"}', "{}"]
@@ -376,10 +357,10 @@ def test_a_tool_call_is_an_item_and_its_output_continues_the_run(
     assert again["id"] != found[-1]["response"]["id"]
 
 
-def test_a_custom_tool_takes_a_text(server: ServerProcess, workers: Provider, asked: list[dict[str, Any]]) -> None:
-    workers.calls["bob"] = [("weather", "x")]
+def test_a_custom_tool_takes_a_text(server: ServerProcess, provider: Provider, asked: list[dict[str, Any]]) -> None:
+    provider.calls["bob"] = [("weather", "x")]
     reply = post(server, tools=[PATCH])
-    workers.calls.clear()
+    provider.calls.clear()
 
     offered = asked[1]["tools"][0]
     assert reply.status_code == 200

@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from tests.conductor.scripted_server import lists
+from wfdsl.server.keys import ApiKeys, make_key
 
-from .conftest import Serve
+from .conftest import POOL, App
 from .provider import CONDUCTOR, Provider
 
-pytestmark = pytest.mark.slow
 HISTORY = "### Chat History:\n<chat_history>\nUSER: Why?\nASSISTANT: Because.\n</chat_history>"
 SIDE = {
     "title": f"### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n{HISTORY}",
@@ -24,48 +24,52 @@ SIDE = {
 }
 
 
-def ask(url: str, content: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
-    body = {"model": "wfdsl", "messages": [{"role": "user", "content": content}], **more}
-    return httpx.post(f"{url}/chat/completions", json=body, headers=headers, timeout=60)
+CHEAP = POOL.replace('model = "bob"', 'model = "bob"\nprices = {{ input = 0.1, output = 0.2 }}')
+
+
+async def ask(app: App, content: str, **more: Any) -> httpx.Response:
+    return await app.post(model="wfdsl", messages=[{"role": "user", "content": content}], **more)
 
 
 @pytest.mark.parametrize("name", SIDE)
-@pytest.mark.parametrize("limit", [None, 1000])
-def test_a_side_request_is_answered_by_the_cheapest_worker_and_says_so(
-    serve: Serve, provider: Provider, tmp_path: Path, name: str, limit: int | None
+@pytest.mark.parametrize("more", [{}, {"max_completion_tokens": 1000}, {"stream": True}])
+async def test_a_side_request_is_answered_by_the_cheapest_worker_and_says_so(
+    app: Any, provider: Provider, name: str, more: dict[str, Any]
 ) -> None:
-    pool = tmp_path / "pool.toml"
-    pool.write_text(pool.read_text().replace('model = "bob"', 'model = "bob"\nprices = { input = 0.1, output = 0.2 }'))
-    reply = ask(serve().url, SIDE[name], max_completion_tokens=limit)
+    reply = await ask(app(pool=CHEAP), SIDE[name], **more)
 
     assert [body["model"] for body in provider.bodies] == ["bob"]
     assert reply.headers["x-wfdsl-skipped"] == "conductor"
-    assert reply.json()["wfdsl"]["skipped"].startswith("conductor: ")
-
-
-def test_a_side_request_that_streams_says_so_in_its_head(serve: Serve, provider: Provider) -> None:
-    reply = ask(serve().url, SIDE["title"], stream=True)
-
-    assert reply.headers["x-wfdsl-skipped"] == "conductor"
-    assert CONDUCTOR not in [body["model"] for body in provider.bodies]
+    assert '"skipped":"conductor: ' in reply.text
 
 
 @pytest.mark.parametrize(
     ("content", "more"), [("What is 2 + 2?", {"max_tokens": 16}), (f"Explain this prompt:\n{SIDE['title']}", {})]
 )
-def test_any_other_request_is_answered_by_the_conductor(
-    serve: Serve, provider: Provider, content: str, more: dict[str, Any]
+async def test_any_other_request_is_answered_by_the_conductor(
+    app: Any, provider: Provider, content: str, more: dict[str, Any]
 ) -> None:
     provider.plans = [lists([0], [[]])]
-    reply = ask(serve("--max-rounds", "0").url, content, **more)
+
+    reply = await ask(app("conductor.max_rounds=0"), content, **more)
 
     assert [body["model"] for body in provider.bodies] == [CONDUCTOR, "ann"]
     assert "x-wfdsl-skipped" not in reply.headers
 
 
-def test_a_server_without_the_rule_skips_nothing(serve: Serve, provider: Provider) -> None:
+@pytest.mark.parametrize("evaluation", [True, False])
+async def test_the_rule_is_off_for_a_server_and_for_a_key_that_measures(
+    app: Any, provider: Provider, tmp_path: Path, evaluation: bool
+) -> None:
     provider.plans = [lists([0], [[]])]
+    settings, keys, headers = ["conductor.max_rounds=0"], None, {}
+    if evaluation:
+        key = make_key(str(tmp_path / "keys.toml"), "ann", {"evaluation": True})
+        keys, headers = ApiKeys(str(tmp_path / "keys.toml"), print), {"Authorization": f"Bearer {key}"}
+    else:
+        settings.append("serve.side_requests=conductor")
 
-    ask(serve("--side-requests", "conductor", "--max-rounds", "0").url, SIDE["title"])
+    reply = await ask(app(*settings, keys=keys), SIDE["title"], headers=headers)
 
     assert [body["model"] for body in provider.bodies] == [CONDUCTOR, "ann"]
+    assert "x-wfdsl-skipped" not in reply.headers

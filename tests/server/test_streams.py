@@ -11,7 +11,7 @@ import pytest
 
 from tests.conductor.scripted_server import EMPTY, lists
 
-from .conftest import Serve, ServerProcess
+from .conftest import Serve, ServerProcess, new_key
 from .provider import Provider
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_the_answer_comes_word_by_word_and_the_steps_as_reasoning(serve: Serve) 
 
 
 def test_the_field_of_the_reasoning_can_be_chosen(serve: Serve) -> None:
-    raw = raw_stream(serve("--reasoning", "reasoning"))
+    raw = raw_stream(serve("--set", "serve.reasoning=reasoning"))
 
     assert b'"reasoning":' in raw
     assert b'"reasoning_content"' not in raw
@@ -130,7 +130,7 @@ def test_an_error_in_a_stream_is_its_last_event(serve: Serve, provider: Provider
 
 def test_two_clients_are_answered_at_once(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
-    server = serve("--max-requests", "2")
+    server = serve("--set", "serve.max_requests=2")
     first, second = begun(server), begun(server)
     with first, second:
         wait_for_words(first)
@@ -157,7 +157,7 @@ def test_a_client_that_hangs_up_ends_the_calls_in_flight(serve: Serve, provider:
 def test_a_hang_up_loses_no_reply_that_was_paid_for(serve: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
     server = serve()
-    key = "Idempotency-Key: one\r\n"
+    key = f"Idempotency-Key: {new_key()}\r\n"
     with begun(server, key):
         assert provider.stuck.wait(60)
     assert provider.hung_up.wait(60)

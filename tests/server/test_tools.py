@@ -112,13 +112,13 @@ def test_a_conductor_makes_no_new_plan_for_a_result(serve: Serve, provider: Prov
     assert [body["model"] for body in provider.bodies] == ["boss", "ann", "bob", "bob"]
 
 
-def test_a_result_finds_its_run_after_the_server_was_killed(serve: Serve, provider: Provider) -> None:
+def test_a_result_finds_its_run_after_the_server_was_killed(own: Serve, provider: Provider) -> None:
     provider.calls["bob"] = [PARIS[0]]
-    server = serve()
+    server = own()
     first = create(server)
     server.stop(signal.SIGKILL)
 
-    second = create(serve(), answered(first, "rain"))
+    second = create(own(), answered(first, "rain"))
 
     assert second.choices[0].message.content == "bob did: rain"
     assert [body["model"] for body in provider.bodies] == ["ann", "bob", "bob"]
@@ -152,17 +152,17 @@ def test_an_id_that_is_not_known_is_part_of_a_new_question(serve: Serve, provide
     ]
 
 
-def test_no_client_continues_the_run_of_another_one(serve: Serve, provider: Provider, tmp_path: Path) -> None:
+def test_no_client_continues_the_run_of_another_one(own: Serve, provider: Provider, tmp_path: Path) -> None:
     keys = {name: make_key(str(tmp_path / "keys.toml"), name, {}) for name in ("ann", "eve")}
     provider.calls["bob"] = [PARIS[0]]
-    server = serve("--keys", "keys.toml")
+    server = own("--keys", "keys.toml")
     first = create(server, key=keys["ann"])
 
     stolen = create(server, answered(first, "forged"), key=keys["eve"])
-    own = create(server, answered(first, "rain"), key=keys["ann"])
+    continued = create(server, answered(first, "rain"), key=keys["ann"])
 
     assert stolen.wfdsl["run"] != first.wfdsl["run"]
-    assert own.choices[0].message.content == "bob did: rain"
+    assert continued.choices[0].message.content == "bob did: rain"
     assert not any("forged" in json.dumps(body) for body in provider.bodies[-1:])
 
 
@@ -180,7 +180,7 @@ def test_a_result_that_is_missing_is_asked_for(serve: Serve, provider: Provider)
 
 def test_a_step_that_has_called_tools_often_enough_has_to_answer(serve: Serve, provider: Provider) -> None:
     provider.calls["bob"] = [PARIS[0]]
-    server = serve("--max-tool-rounds", "1")
+    server = serve("--set", "serve.max_tool_rounds=1")
 
     create(server, answered(create(server), "rain"))
 
@@ -189,7 +189,7 @@ def test_a_step_that_has_called_tools_often_enough_has_to_answer(serve: Serve, p
 
 def test_all_steps_may_call_tools_if_the_server_says_so(serve: Serve, provider: Provider) -> None:
     provider.calls["ann"] = [PARIS[0]]
-    server = serve("--tools", "all")
+    server = serve("--set", "serve.tools=all")
 
     first = create(server)
     second = create(server, answered(first, "rain"))

@@ -104,7 +104,7 @@ def test_without_its_packages_the_command_says_what_to_install(monkeypatch: pyte
     ("options", "problem"),
     [
         (["none"], "none is not a folder"),
-        (["--port", "70000"], "argument --port: must be at most 65535 (got 70000)"),
+        (["--port", "70000"], "argument --port: must be at most 65535"),
         (["--set", "a=1"], "the runs keep the parameters that they were started with"),
     ],
 )

@@ -135,7 +135,7 @@ def test_every_example_is_valid_and_in_its_usual_layout(client: TestClient, post
 
 
 def test_many_nodes_are_drawn_when_asked_for(post: Post) -> None:
-    steps = "".join(f'step s{number} by 0: "Do {number}."\n' for number in range(120))
+    steps = "".join(f'step s{number} by 0 sees all: "Do {number}."\n' for number in range(120))
     text = f'wfdsl 1\n{steps}step end by 0 sees all: "End."\n'
 
     page = post(text).text

@@ -13,8 +13,8 @@ from wfdsl.viewer.timeline import timeline_of
 WORKFLOW = wfdsl.Workflow.from_lists([0, 0], ["a", "b"], [[], [0]])
 
 
-def run_of(*steps: StepRecord, status: RunStatus = "done") -> Run:
-    return Run("r", WORKFLOW, "q", steps, status, 0.0, 100.0)
+def run_of(*steps: StepRecord, status: RunStatus = "done", finished: float | None = None) -> Run:
+    return Run("r", WORKFLOW, "q", steps, status, 0.0, finished)
 
 
 def step(index: int, start: float | None, end: float | None, **more: object) -> StepRecord:
@@ -26,10 +26,10 @@ def attempt(index: int, status: str, start: float, end: float | None) -> Attempt
 
 
 def test_waits_and_failed_calls_are_parts_of_a_bar() -> None:
-    run = run_of(step(0, 0.0, 10.0), step(1, 10.0, 20.0))
+    run = run_of(step(0, 0.0, 10.0), step(1, 10.0, 20.0), finished=20.0)
     calls = [attempt(0, "failed", 2.0, 4.0), attempt(0, "finished", 5.0, 10.0), attempt(1, "finished", 10.0, 20.0)]
 
-    first, second = timeline_of(run, calls, 99.0).rows
+    _, first, second = timeline_of(run, calls, 5.0).rows
 
     assert [(part.kind, part.x, part.width) for part in first.parts] == [
         ("wait", 0.0, 10.0),
@@ -42,9 +42,9 @@ def test_waits_and_failed_calls_are_parts_of_a_bar() -> None:
 
 
 def test_without_the_journal_the_record_is_enough() -> None:
-    run = run_of(step(0, 0.0, 10.0, queue_s=1.0, retry_s=4.0, retries=1), step(1, None, None))
+    run = run_of(step(0, 0.0, 10.0, queue_s=1.0, retry_s=4.0, retries=1), step(1, None, None), finished=10.0)
 
-    first, second = timeline_of(run, [], 99.0).rows
+    _, first, second = timeline_of(run, [], 5.0).rows
 
     assert [(part.kind, part.x, part.width) for part in first.parts] == [
         ("wait", 0.0, 10.0),
@@ -55,13 +55,13 @@ def test_without_the_journal_the_record_is_enough() -> None:
 
 
 def test_a_long_time_without_any_event_is_not_drawn_to_scale() -> None:
-    run = run_of(step(0, 0.0, 10.0), step(1, 86_400.0, 86_410.0))
+    run = run_of(step(0, 0.0, 10.0), step(1, 86_400.0, 86_410.0), finished=86_410.0)
     calls = [attempt(0, "finished", 0.0, 10.0), attempt(1, "finished", 86_400.0, 86_410.0)]
 
     timeline = timeline_of(run, calls, 0.0)
 
     assert [gap.text for gap in timeline.gaps] == ["1439 min 50 s"]
-    assert [part.width for row in timeline.rows for part in row.parts] == pytest.approx([48.5, 48.5])
+    assert [part.width for row in timeline.rows[1:] for part in row.parts] == pytest.approx([48.5, 48.5])
     assert timeline.gaps[0].x == pytest.approx(48.5)
 
 
@@ -69,7 +69,7 @@ def test_a_call_in_flight_runs_until_now_and_one_whose_result_is_lost_is_marked(
     run = run_of(step(0, 0.0, None), step(1, None, None), status="running")
     lost, flying = attempt(0, "lost", 0.0, 5.0), attempt(0, "started", 5.0, None)
 
-    (first, _) = timeline_of(run, [lost, flying], 10.0).rows
+    (_, first, _) = timeline_of(run, [lost, flying], 10.0).rows
 
     assert [part.kind for part in first.parts] == ["lost", "running"]
     assert first.parts[1].width == pytest.approx(50.0)
@@ -80,7 +80,7 @@ def test_a_call_in_flight_when_its_process_died_is_lost_and_ends_with_the_run() 
     run = run_of(step(0, 0.0, None), step(1, 0.0, 5.0), status="stopped")
     flying, done = attempt(0, "started", 0.0, None), attempt(1, "finished", 0.0, 5.0)
 
-    first, second = timeline_of(run, [flying, done], 86_400.0).rows
+    _, first, second = timeline_of(run, [flying, done], 86_400.0).rows
 
     assert [part.kind for part in (*first.parts, *second.parts)] == ["lost", "work"]
     assert first.words == "result not known after 5.0 s"
@@ -89,6 +89,16 @@ def test_a_call_in_flight_when_its_process_died_is_lost_and_ends_with_the_run() 
 def test_a_call_of_which_only_the_start_is_known_has_a_bar() -> None:
     run = run_of(step(0, 0.0, None), step(1, None, None), status="stopped")
 
-    (first, _) = timeline_of(run, [attempt(0, "started", 0.0, None)], 86_400.0).rows
+    (_, first, _) = timeline_of(run, [attempt(0, "started", 0.0, None)], 86_400.0).rows
 
     assert ([part.kind for part in first.parts], first.words) == (["lost"], "result not known")
+
+
+def test_the_time_is_that_of_the_run_and_what_lies_between_calls_is_part_of_it() -> None:
+    run = run_of(step(0, 10.0, 20.0), step(1, 25.0, 40.0), finished=50.0)
+    calls = [attempt(0, "finished", 10.0, 20.0), attempt(1, "finished", 25.0, 40.0)]
+
+    timeline = timeline_of(run, calls, 50.0)
+
+    assert (timeline.seconds, timeline.between) == (run.seconds, 25.0)
+    assert next((part.kind, part.x) for part in timeline.rows[0].parts) == ("between", 0.0)

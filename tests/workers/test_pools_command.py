@@ -159,14 +159,12 @@ def test_init_writes_a_pool_of_the_servers_models(
     file = tmp_path / "new.toml"
     url = httpserver.url_for("/v1")
 
-    code, out, _ = _run(
-        capsys, "init", "--base-url", url, "--api-key-env", "SERVER_KEY", "--name", "home", "-o", str(file)
-    )
+    code, out, _ = _run(capsys, "init", "--base-url", url, "--api-key-env", "SERVER_KEY", "-o", str(file))
 
     pool = Pool.load(str(file))
     assert code == 0
     assert f"wfdsl pools check {file}" in out
-    assert (pool.name, pool.names) == ("home", ("llama3:8b", 'odd "name"'))
+    assert (pool.name, pool.names) == ("my-pool", ("llama3:8b", 'odd "name"'))
     assert {(entry.base_url, entry.api_key_env) for entry in pool} == {(url, "SERVER_KEY")}
     assert "planted-key" not in file.read_text()
 
@@ -196,7 +194,7 @@ def test_init_names_every_model_whatever_its_name_is(
     pool = Pool.load(str(tmp_path / "new.toml"))
     assert code == 0
     assert {entry.model for entry in pool} == {*ODD[:7], "\ufffd"}
-    assert sorted(pool.names) == sorted(["ab", "ab 2", "ab 3", "model", "m" * 200, "m" * 190 + " 2", "\ufffd"])
+    assert sorted(pool.names) == sorted(["ab", "ab 2", "ab 3", "model", "m" * 190, "m" * 190 + " 2", "\ufffd"])
 
 
 def test_check_asks_as_a_run_does(httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

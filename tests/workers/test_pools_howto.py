@@ -15,7 +15,7 @@ def test_pool_files_are_valid() -> None:
     files = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     own, key, azure = (parse_pool(text, "example.toml") for text in files)
 
-    assert own.names == ("gpt", "claude", "gemini", "qwen")
+    assert own.names == ("gpt", "claude", "qwen")
     assert key.entry(0).api_key_env == "OPENROUTER_API_KEY"
     assert azure.entry(0).headers_env == {"api-key": "AZURE_OPENAI_API_KEY"}
 

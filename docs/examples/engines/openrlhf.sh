@@ -2,7 +2,7 @@
 # The paper's base stage (arXiv 2512.04388, section 4) on OpenRLHF 0.11 (3c3be623), on two GPUs of 80 GB. Names of
 # options are read from OpenRLHF's code; the training was not run. Numbers are the paper's unless a comment says "our
 # choice".
-# Before: wfdsl serve --score --rows openrlhf --pool POOL --tasks mix.jsonl --out train.jsonl
+# Before: python rows.py openrlhf POOL mix.jsonl train.jsonl
 #         wfdsl serve --score --pool POOL --tasks mix.jsonl --budget-usd 500
 #         ray start --head
 set -e
@@ -14,7 +14,7 @@ options=(
     --data.apply_chat_template                                  # messages become a text
     --data.max_samples 800                                      # 200 iterations of 4 questions
     --data.max_len 6144                                         # our choice: a longer prompt is cut, and refused
-    --reward.remote_url "http://127.0.0.1:8700/openrlhf?run=base"   # the reward server; experiments share no results
+    --reward.remote_url rewards.py                              # the reward server; experiments share no results
     --train.num_episodes 1                                      # each question once
     --train.max_epochs 1                                        # one optimisation step for an iteration
     --train.batch_size 256                                      # 4 questions x 64 completions

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The paper's base stage (arXiv 2512.04388, section 4) on SkyRL 0.3 (a9564572), on two GPUs of 80 GB. The options are
 # valid for SkyRL's configuration; the training was not run. Numbers are the paper's unless a comment says "our choice".
-# Before: wfdsl serve --score --rows skyrl --pool POOL --tasks mix.jsonl --out train.parquet
+# Before: python rows.py skyrl POOL mix.jsonl train.parquet
 #         wfdsl serve --score --pool POOL --tasks mix.jsonl --budget-usd 500
 set -e
 options=(

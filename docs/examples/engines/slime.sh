@@ -2,7 +2,7 @@
 # The paper's base stage (arXiv 2512.04388, section 4) on slime 0.3 (624b824a), on two GPUs of 80 GB. Names of options
 # are read from slime's code and scripts; the training was not run. Numbers are the paper's unless a comment says "our
 # choice".
-# Before: wfdsl serve --score --rows slime --pool POOL --tasks mix.jsonl --out train.jsonl
+# Before: python rows.py slime POOL mix.jsonl train.jsonl
 #         wfdsl serve --score --pool POOL --tasks mix.jsonl --budget-usd 500
 #         slime's tools/convert_hf_to_torch_dist.py for the weights; `ray start --head`; run this in slime's folder
 set -e
@@ -16,8 +16,7 @@ options=(
     --input-key prompt                                          # the column with the messages
     --label-key label                                           # the column with the task's id
     --apply-chat-template                                       # messages become a text
-    --rm-type remote_rm                                         # rewards come over HTTP
-    --rm-url "http://127.0.0.1:8700/slime?run=base"             # the reward server; experiments share no results
+    --custom-rm-path rewards.custom_rm                          # asks the reward server
     --num-rollout 200                                           # iterations
     --rollout-batch-size 4                                      # questions of an iteration
     --n-samples-per-prompt 64                                   # completions of a question

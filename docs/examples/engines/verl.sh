@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The paper's base stage (arXiv 2512.04388, section 4) on verl 0.9, on two GPUs of 80 GB. Every option is tested against
 # verl's configuration; the training was not run. Numbers are the paper's unless a comment says "our choice".
-# Before: wfdsl serve --score --rows verl --pool POOL --tasks mix.jsonl --out train.parquet
+# Before: python rows.py verl POOL mix.jsonl train.parquet
 #         wfdsl serve --score --pool POOL --tasks mix.jsonl --budget-usd 500
 set -e
 options=(
@@ -28,10 +28,8 @@ options=(
     actor_rollout_ref.rollout.temperature=1.0                   # temperature
     actor_rollout_ref.rollout.gpu_memory_utilization=0.3        # our choice: the rest is the trainer's
     actor_rollout_ref.rollout.tensor_model_parallel_size=1      # our choice: one copy of the model on each GPU
-    reward.custom_reward_function.path=pkg://wfdsl_rl.engines.verl              # the adapter
+    reward.custom_reward_function.path=rewards.py                            # the adapter
     reward.custom_reward_function.name=compute_score                            # its function
-    +reward.custom_reward_function.reward_kwargs.url=http://127.0.0.1:8700      # the reward server
-    +reward.custom_reward_function.reward_kwargs.run=base                       # experiments share no results
     trainer.total_training_steps=200                            # iterations
     trainer.save_freq=25                                        # our choice
     trainer.val_before_train=false                              # our choice: evaluations cost worker calls

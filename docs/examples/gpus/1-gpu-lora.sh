@@ -12,11 +12,10 @@ set -e
 export CUDA_VISIBLE_DEVICES=0 # of several, transformers would use all
 [ "$1" = --resume ] || set -- paper-7b \
     --set train.processes=1 \
-    --set train.sharding=none \
-    --set train.offload=false \
-    --set train.lora.rank=32 \
-    --set train.base.learning_rate=1e-5 \
-    --set train.pools.learning_rate=1e-5 \
-    --set train.recursion.learning_rate=1e-5 \
+    --set train.fsdp=off \
+    --set train.lora.r=32 \
+    --set train.stages.base.learning_rate=1e-5 \
+    --set train.stages.pools.learning_rate=1e-5 \
+    --set train.stages.recursion.learning_rate=1e-5 \
     "$@"
 exec wfdsl-train "$@"

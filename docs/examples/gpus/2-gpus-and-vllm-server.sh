@@ -24,9 +24,9 @@ server=$!
 trap 'kill $server 2>/dev/null && wait $server || :' EXIT
 export CUDA_VISIBLE_DEVICES=0,1
 [ "$1" = --resume ] || set -- paper-7b \
-    --set train.offload=false \
-    --set train.base.micro_batch=4 \
-    --set train.pools.micro_batch=4 \
+    --set train.fsdp=on \
+    --set train.stages.base.per_device_train_batch_size=4 \
+    --set train.stages.pools.per_device_train_batch_size=4 \
     --set train.trl.vllm_mode=server \
     --set train.trl.vllm_server_base_url=http://127.0.0.1:8000 \
     --set train.trl.vllm_server_timeout=900 \

@@ -9,6 +9,6 @@ set -e
 export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7
 [ "$1" = --resume ] || set -- paper-7b \
     --set train.processes=8 \
-    --set train.offload=false \
+    --set train.fsdp=on \
     "$@"
 exec torchrun --nproc_per_node 8 -m wfdsl_rl.cli.train "$@"

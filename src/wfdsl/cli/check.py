@@ -1,8 +1,8 @@
 """Check workflow files and completions.
 
 Each FILE is a .wf file, a completion, or - for standard input. With --field each FILE is JSON lines (also gzipped), and
-the completion is read from that field of every line; --summary counts what was found over all of them. --explain says
-what a diagnostic's code means; --grammar prints the strict completion language as a grammar for constrained decoders.
+the completions in that field of every line are counted, with their codes in both profiles. --explain says what a
+diagnostic's code means; --grammar prints the strict completion language as a grammar for constrained decoders.
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked, analyze
-from wfdsl.cli.display.streams import styled, visible
-from wfdsl.cli.explain import ALL, explain
-from wfdsl.cli.grammar import add_grammar_options, print_grammar
+from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
-from wfdsl.cli.options import INPUT, OUTPUT, count_or_zero, group, parameters_of
+from wfdsl.cli.options import INPUT, OUTPUT, group, parameters_of
 from wfdsl.cli.output import INVALID, OK, USAGE, print_json
 from wfdsl.errors import UsageError
-from wfdsl.language.check import CheckConfig
+from wfdsl.language.check import DEFAULT_MAX_STEPS, CheckConfig
 from wfdsl.language.diagnostics import as_json, summary
+from wfdsl.settings import changed, did_you_mean
 
-if TYPE_CHECKING:  # start-up time: only --field and --pool need them
-    from wfdsl.survey import Row, Survey
+if TYPE_CHECKING:  # start-up time: only --pool and --explain need them
+    from wfdsl.language.codes import Code
     from wfdsl.workers.pool import Pool
-
-_PROGRESS_EVERY = 1 << 20  # bytes
-_LABEL_WIDTH = 24
-_COUNT_WIDTH = 16
-
 
 EXAMPLES = (
     "wfdsl check debate.wf --pool pool.toml",
-    "wfdsl check --field completion --summary rollouts.jsonl",
+    "wfdsl check --field completion rollouts.jsonl",
     "wfdsl check --explain access-not-earlier",
     "wfdsl check --grammar gbnf --pool-size 3",
 )
+KINDS = {
+    "error": "error",
+    "repair": "a warning in the lenient profile, an error in the strict one",
+    "warning": "warning",
+    "note": "note",
+}
+FORMS = {"both": "both forms", "completion": "completions", "wf": "workflow files"}
+_MOST_WORKERS = 1000  # our choice; each is an alternative of the grammar
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,41 +48,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("files", nargs="*", metavar="FILE", help="a .wf file or a completion; - reads standard input")
     add_input_options(parser, profile="strict")
     output.add_argument("--json", action="store_true", help="print a JSON object a line for each file")
-    asked.add_argument("--field", metavar="NAME", help="FILE is JSON lines with a completion in this field")
-    output.add_argument("--summary", action="store_true", help="with --field: a histogram of codes in both profiles")
-    output.add_argument(
-        "--examples", type=count_or_zero, default=3, metavar="N", help="with --summary: how many of the worst"
+    asked.add_argument(
+        "--field", metavar="NAME", help="FILE is JSON lines with a completion in this field: count the codes of all"
     )
-    output.add_argument(
+    explaining = output.add_argument(
         "--explain",
         nargs="?",
-        const=ALL,
+        const="",
         metavar="CODE",
         help="say what a diagnostic's code means, with an example and its correction; list all codes without CODE",
     )
-    add_grammar_options(parser)
+    explaining.completer = _codes  # type: ignore[attr-defined]
+    output.add_argument(
+        "--grammar",
+        choices=["llguidance", "gbnf"],
+        help="print the grammar of strict completions, as llguidance's Lark or llama.cpp's GBNF; with --pool or "
+        "--pool-size",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
     """Check every file; 2 if one cannot be read, else 1 if one is invalid."""
     if args.explain is not None:
-        return explain(args.explain)
+        return _explain(args.explain)
     if args.grammar is not None:
-        return print_grammar(args)
+        return _print_grammar(args)
     if not args.files:
         raise UsageError("give a FILE: a .wf file or a completion; - reads standard input")
-    if args.field is not None:
-        return _check_lines(args)
-    if args.summary:
-        raise UsageError("--summary needs --field, which says where in each JSON line the completion is")
     pool = load_pool(args)
-    codes = [_check(file, args, pool) for file in args.files]
-    return max(codes)
+    if args.field is not None:
+        return _count_lines(args, CheckConfig(**check_options_of(args, pool)))
+    return max(_check(file, args, pool) for file in args.files)
 
 
 def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
     try:
-        _no_json_lines(file, args)
+        if args.form is None and file.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+            raise UsageError(f"{file}: is JSON lines: say where each has its completion, with --field NAME")
         checked = analyze_input(file, args, pool)
     except UsageError as error:
         sys.stdout.flush()
@@ -93,12 +95,6 @@ def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
     else:
         _print_text(checked)
     return OK if checked.ok else INVALID
-
-
-def _no_json_lines(file: str, args: argparse.Namespace) -> None:
-    """A file of JSON lines is hardly ever meant as one completion."""
-    if args.form is None and file.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
-        raise UsageError(f"{file}: is JSON lines: say where each has its completion, with --field NAME")
 
 
 def _verdict(checked: Checked, file: str) -> dict[str, Any]:
@@ -135,132 +131,88 @@ def _print_text(checked: Checked) -> None:
     print(f"{checked.source.name}: ok, {what}{f', {counts}' if counts else ''}")
 
 
-def _check_lines(args: argparse.Namespace) -> int:
-    """Check every line of every file; 2 if a line cannot be read, else 1 if one is invalid."""
-    if STDIN in args.files:
-        raise UsageError("--field reads files, not standard input")
-    if args.form == "wf" or parameters_of(args):
-        raise UsageError(
-            "--field reads completions: leave out --form wf and --set of parameters, which are for .wf files"
-        )
-    pool = load_pool(args)
-    config = CheckConfig(**check_options_of(args, pool))
-    rows = (row for file in args.files for row in _rows(file, args.field))
-    return _summary(rows, config, args) if args.summary else _verdicts(rows, config, args)
+def _count_lines(args: argparse.Namespace, config: CheckConfig) -> int:
+    """Count the completions of all files, valid ones and error codes, in both profiles; 1 if one is invalid."""
+    from wfdsl.cli.question_files import field_of, read_records
 
-
-def _rows(file: str, field: str) -> Iterator[Row]:
-    from wfdsl.survey import read_rows
-
-    with _Progress(file) as progress:
-        yield from read_rows(file, field, on_bytes=progress.add)
-
-
-def _verdicts(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace) -> int:
-    worst = OK
-    for row in rows:
-        place = f"{row.file}:{row.line}"
-        if row.text is None:
-            print(f"wfdsl check: {place}: {row.problem}", file=sys.stderr)
-            worst = USAGE
-            continue
-        checked = analyze(row.text, config, name=place)
-        worst = max(worst, OK if checked.ok else INVALID)
-        if args.json:
-            print_json(_verdict(checked, place))
-        else:
-            codes = ", ".join(dict.fromkeys(found.code for found in checked.diagnostics))
-            print(f"{place}: {'ok' if checked.ok else 'invalid'}{f': {codes}' if codes else ''}")
-    return worst
-
-
-def _summary(rows: Iterator[Row], config: CheckConfig, args: argparse.Namespace) -> int:
-    from wfdsl.survey import Survey
-
-    survey = Survey(config, examples=args.examples)
-    for row in rows:
-        survey.add(row)
+    if STDIN in args.files or args.form == "wf" or parameters_of(args):
+        raise UsageError("--field reads completions from files: leave out -, --form wf and --set of parameters")
+    total, profiles = 0, ("strict", "lenient")
+    counts: dict[str, Counter[str]] = {profile: Counter() for profile in profiles}
+    for file in args.files:
+        for number, record in read_records(file):
+            text = field_of(record, args.field, place := f"{file}:{number}")
+            if not isinstance(text, str):
+                raise UsageError(f"{place}: has no text in {args.field!r}")
+            total += 1
+            for profile in profiles:
+                checked = analyze(text, changed(config, {"profile": profile}), name=place)
+                counts[profile].update({found.code for found in checked.diagnostics if found.is_error})
+                counts[profile]["valid"] += checked.ok
     if args.json:
-        print_json(survey.to_json())
+        print_json({"total": total, **counts})
     else:
-        _print_summary(survey)
-    if survey.unreadable_count:
-        return USAGE
-    return OK if survey.valid[args.profile] == survey.total else INVALID
+        print(f"{f'{total:,} completions':<28}{'strict':>10}{'lenient':>10}")
+        for code in ["valid", *sorted((set(counts["strict"]) | set(counts["lenient"])) - {"valid"})]:
+            print(f"{code:<28}{counts['strict'][code]:>10,}{counts['lenient'][code]:>10,}")
+    return OK if counts[config.profile]["valid"] == total else INVALID
 
 
-def _print_summary(survey: Survey) -> None:
-    total = survey.total
-    print(f"{total:,} completion{'' if total == 1 else 's'}")
-    for profile in ("strict", "lenient"):
-        print(_row(f"valid, {profile}", survey.valid[profile], of=total))
-    if survey.passthrough:
-        print(_row("three empty lists", survey.passthrough, of=total))
-    for steps, count in sorted(survey.steps.items()):
-        print(_row(f"with {steps} step{'' if steps == 1 else 's'}", count, of=total))
-    _print_codes(survey)
-    if survey.remarks:
-        print("\nwarnings and notes in the lenient profile")
-        for code in _by_count(survey.remarks):
-            print(_row(code, survey.remarks[code], of=total))
-    for example in survey.worst:
-        print(f"\n{example.place[0]}:{example.place[1]}")
-        print_diagnostics(example.checked.diagnostics[:3], example.checked.source, sys.stdout)
-    for row in survey.unreadable:
-        print(f"\n{row.file}:{row.line}: {row.problem}")
-    if survey.unreadable_count > len(survey.unreadable):
-        print(f"... and {survey.unreadable_count - len(survey.unreadable):,} more lines without a completion")
+def _codes(**_: Any) -> list[str]:
+    from wfdsl.language.codes import CODES
+
+    return list(CODES)
 
 
-def _print_codes(survey: Survey) -> None:
-    strict, lenient = survey.codes["strict"], survey.codes["lenient"]
-    if not strict and not lenient:
-        return
-    header = "completions with the error"
-    print(f"\n{header:<{_LABEL_WIDTH + 2}}{'strict':>{_COUNT_WIDTH}}{'lenient':>{_COUNT_WIDTH}}")
-    for code in _by_count(strict | lenient):
-        print(_row(code, strict[code], lenient[code], of=survey.total))
+def _explain(name: str) -> int:
+    """Explain one code, or list all."""
+    from wfdsl.language.codes import CODES
+
+    if not name:
+        width = max(map(len, CODES))
+        for each in CODES.values():
+            print(f"{each.name:<{width}}  {each.kind:<7}  {each.summary}")
+        return OK
+    if name not in CODES:
+        raise UsageError(f"there is no code {name!r}. {did_you_mean(name, CODES)}")
+    print(explained(CODES[name]))
+    return OK
 
 
-def _by_count(counts: Counter[str]) -> list[str]:
-    return sorted(counts, key=lambda code: (-counts[code], code))
+def explained(code: Code) -> str:
+    """A row of the table of codes as a page of text."""
+    parts = [f"{code.name}: {code.summary}", f"({KINDS[code.kind]}; {FORMS[code.form]})", "", code.explanation]
+    for title, text in (("Wrong:", code.wrong), ("Right:", code.right)):
+        if text:
+            parts += ["", title, *(f"    {line}" for line in text.splitlines())]
+    return "\n".join(parts)
 
 
-def _row(label: str, *counts: int, of: int) -> str:
-    return f"  {label:<{_LABEL_WIDTH}}" + "".join(f"{_share(count, of):>{_COUNT_WIDTH}}" for count in counts)
+def _print_grammar(args: argparse.Namespace) -> int:
+    """Print the grammar for the workers and limits that the options name.
 
+    Everything that a model writes under it is bounded prose, followed by a valid workflow. The first comment says how
+    large max_tokens must be so that no completion is cut.
+    """
+    from wfdsl.cli.options import experiment_of
+    from wfdsl.language.constrained import gbnf, llguidance_lark
 
-def _share(count: int, total: int) -> str:
-    return f"{count:,} {count / total:>7.1%}" if total else f"{count:,}"
-
-
-class _Progress:
-    """How much of a file has been read, on a terminal's standard error."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._read = 0
-        self._shown = 0
-        self._size = 0
-        self._on = sys.stderr.isatty()
-
-    def __enter__(self) -> _Progress:
-        path = Path(self._file)
-        if self._on and path.is_file() and path.suffix != ".gz":
-            self._size = path.stat().st_size
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            self._print("\r\x1b[K")
-
-    def add(self, count: int) -> None:
-        """Count bytes that were read."""
-        self._read += count
-        if self._on and self._read - self._shown >= _PROGRESS_EVERY:
-            self._shown = self._read
-            share = f" ({self._read / self._size:.0%})" if self._size else ""
-            self._print(f"\r{visible(self._file)}: {self._read >> 20} MiB{share}")
-
-    def _print(self, text: str) -> None:
-        print(text, end="", file=styled(sys.stderr), flush=True)
+    if args.files:
+        raise UsageError(f"--grammar reads no file: leave {args.files[0]} out")
+    pool = load_pool(args)
+    if pool is None and args.pool_size is None:
+        raise UsageError("--grammar needs the workers: give --pool or --pool-size")
+    workers = range(args.pool_size) if pool is None else pool.indices
+    if len(workers) > _MOST_WORKERS:
+        raise UsageError(f"a grammar has at most {_MOST_WORKERS} workers (got {len(workers)})")
+    config, table = CheckConfig(**check_options_of(args, pool)), experiment_of(args).conductor
+    bounds = {"max_prose": table.max_prose, "max_subtask": table.max_subtask}
+    grammar = (gbnf if args.grammar == "gbnf" else llguidance_lark)(
+        workers,
+        config.max_steps or DEFAULT_MAX_STEPS,
+        recursion=config.recursion,
+        access=config.access,
+        **{name: value for name, value in bounds.items() if value is not None},
+    )
+    print_utf8(grammar)
+    return OK

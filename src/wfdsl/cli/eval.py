@@ -1,4 +1,4 @@
-"""Evaluate policies on tasks: accuracy with standard error, tokens, cost, latency and steps, by benchmark.
+"""Evaluate policies on tasks: accuracy with its interval, tokens, cost, latency and steps, by benchmark.
 
 `wfdsl eval --policy NAME ... --tasks NAME ... --pool POOL` writes a folder with results, summaries, plots and a
 manifest. The actions read such folders.
@@ -30,6 +30,7 @@ from wfdsl.interpreter.budget import Budget
 _ACTIONS = {
     "compare": "compare the policies of one or two evaluations, task by task",
     "equal-cost": "show how far each policy is above all others that cost as much",
+    "room": "show what a Conductor could gain by choosing among the policies for each question",
     "strategies": "show what the workflows of an evaluation look like",
     "report": "make the summaries and plots of an evaluation again",
 }
@@ -38,6 +39,7 @@ EXAMPLES = (
     "wfdsl eval --policy openai:MODEL --tasks gsm8k --limit 50 --pool pool.toml --budget-usd 5 --out first",
     "wfdsl eval --resume first",
     "wfdsl eval compare first second",
+    "wfdsl eval room first",
     "wfdsl eval equal-cost first --policy moa --among 'worker:*' --among 'majority-vote:*'",
 )
 _COMPARED = """\
@@ -175,6 +177,12 @@ def _configure_equal_cost(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
+def _configure_room(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `wfdsl eval room`."""
+    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation, with `--policy workers` in it")
+    _add_json(parser)
+
+
 def _configure_strategies(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl eval strategies`."""
     parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
@@ -200,6 +208,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 _CONFIGURE = {
     "compare": _configure_compare,
     "equal-cost": _configure_equal_cost,
+    "room": _configure_room,
     "strategies": _configure_strategies,
     "report": _configure_report,
 }

@@ -19,6 +19,7 @@ from wfdsl.evaluation.plots import draw_accuracy_against_cost, draw_strategies, 
 from wfdsl.evaluation.report import (
     COMPARED,
     EQUAL_COST,
+    ROOM,
     Report,
     accuracy_table,
     comparison_table,
@@ -26,6 +27,8 @@ from wfdsl.evaluation.report import (
     equal_cost_table,
     markdown_table,
     read_report,
+    room_table,
+    rooms_in,
     signature_table,
     standings_in,
     strategy_table,
@@ -70,6 +73,18 @@ def execute_equal_cost(args: argparse.Namespace) -> int:
     print(f"\n{EQUAL_COST}")
     if args.among:
         print(f"The others are only these: {', '.join(args.among)}.")
+    return 0
+
+
+def execute_room(args: argparse.Namespace) -> int:
+    """Print what a choice among the workers, and among all policies, would give for each question."""
+    report = read_report(Path(args.folder))
+    found, in_usd = rooms_in(report)
+    if args.json:
+        print_json({name: room.to_dict() for name, room in found.items()}, indent=2)
+        return 0
+    print_table(*room_table(found, in_usd=in_usd), title=_marked(report))
+    print(f"\n{ROOM}\nThis answer has cost {report.cost_text()}.")
     return 0
 
 

@@ -29,8 +29,8 @@ from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.evaluation.manifest import manifest_of, read_manifest, require_same, write_manifest
 from wfdsl.evaluation.plots import require_matplotlib
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.report import RESULTS, Report, read_report, write_summaries
-from wfdsl.evaluation.trials import Evaluation, Results, Trial, TrialKey, read_trials, spent_on
+from wfdsl.evaluation.report import Report, read_report, write_summaries
+from wfdsl.evaluation.trials import RESULTS, Evaluation, Results, Trial, TrialKey, read_trials, spent_on
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
@@ -82,7 +82,7 @@ class _Session:
         _print_report(report, self._args)
         for policy, found in report.signatures().items():
             for what, warning in found.warnings.items():
-                _say(f"warning: {policy}: {what}: {warning}")
+                print(f"wfdsl eval: warning: {policy}: {what}: {warning}", file=sys.stderr)
         if stopped:
             print(f"wfdsl eval: {stopped}", file=sys.stderr)
             print(f"to continue, with a larger budget: {self._again()}", file=sys.stderr)
@@ -111,11 +111,10 @@ class _Session:
             parallel=args.parallel,
             journal=self._experiment.run.journal,
         )
-        if settled.keys() >= set(evaluation.trials()):
-            return ""
         with Results(self._results) as results, cluster(args.address), self._progress(settled, results) as keep:
-            work = evaluate_on_ray(evaluation, plan, keep=keep, done=settled.keys(), say=_say, nodes=args.nodes)
-            return asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
+            work = evaluate_on_ray(evaluation, plan, keep=keep, done=settled.keys(), nodes=args.nodes)
+            asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
+        return ""
 
     @contextmanager
     def _progress(self, settled: Mapping[TrialKey, Trial], results: Results) -> Iterator[Callable[[Trial], None]]:
@@ -180,10 +179,6 @@ def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
 def _on_node(args: argparse.Namespace) -> Evaluation:
     """The evaluation as a node of a cluster makes it from the same options; its tasks are sent to it."""
     return evaluation_of(args, experiment_of(args), tasks=())
-
-
-def _say(line: str) -> None:
-    print(f"wfdsl eval: {line}", file=sys.stderr, flush=True)
 
 
 def _budget_tracker(

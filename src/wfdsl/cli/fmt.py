@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
 from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.errors import UsageError
+from wfdsl.files import write_whole
+from wfdsl.language.check import MAX_CHARS
 from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.language.source import Source
 
@@ -65,7 +65,7 @@ def _format_or_say_why_not(file: str, args: argparse.Namespace) -> int:
 def _format(file: str, args: argparse.Namespace) -> int:
     form = args.form or ("completion" if file == STDIN else form_of(file))
     if form == "wf" and args.to != "completion":
-        before, after = _formatted_file(file, args)
+        before, after = _formatted_file(file)
     else:
         checked = read_checked(file, args, load_pool(args))
         assert checked.workflow is not None, "read_checked returns a workflow or raises"
@@ -73,15 +73,15 @@ def _format(file: str, args: argparse.Namespace) -> int:
     return _deliver(file, before, after, args)
 
 
-def _formatted_file(file: str, args: argparse.Namespace) -> tuple[str, str]:
+def _formatted_file(file: str) -> tuple[str, str]:
     """A workflow file's text before and after; parameters and the pool do not matter."""
     from wfdsl.language.file_printer import format_file
     from wfdsl.language.file_reader import read_workflow_file
 
     name = "standard input" if file == STDIN else file
-    text = read_input(file, args)
+    text = read_input(file)
     if text is None:
-        raise WorkflowError([too_long(args.max_chars)], Source("", name))
+        raise WorkflowError([too_long(MAX_CHARS)], Source("", name))
     source = Source(text, name)
     tree, found = read_workflow_file(source)
     errors = [problem for problem in found if problem.is_error]
@@ -102,21 +102,8 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
     elif file == STDIN:
         raise UsageError("standard input cannot be written; leave --write out to print it")
     elif before != after:
-        _replace(Path(file), after)
+        write_whole(Path(file).resolve(), after)
     return 0
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file whole or not at all: a full disk must not destroy the old text."""
-    target = file.resolve()
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(text.encode())
-        shutil.copymode(target, draft)
-        draft.replace(target)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise UsageError(f"{file}: cannot be written: {(error.strerror or str(error)).lower()}") from error
 
 
 def _lines(text: str) -> list[str]:

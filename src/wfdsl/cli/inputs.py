@@ -15,15 +15,15 @@ from wfdsl.cli.display.streams import styled, visible
 from wfdsl.cli.options import (
     INPUT,
     WORKERS,
-    add_arguments,
     add_config_options,
+    add_options,
     add_pool_option,
-    arguments_of,
     count,
     group,
     parameters_of,
     pool_of,
     some_text,
+    values_of,
 )
 from wfdsl.errors import UsageError
 from wfdsl.language.check import MAX_CHARS, CheckConfig, Profile
@@ -61,7 +61,8 @@ def _add_reading_options(parser: argparse.ArgumentParser, pool: str, profile: Pr
     )
     add_config_options(parser)
     add_pool_option(parser, pool)
-    add_arguments(parser, CheckConfig, max_steps=None, profile=profile)
+    add_options(parser, CheckConfig, "check", title=INPUT, max_steps=None, profile=profile)
+    parser.set_defaults(profile=profile)
 
 
 def add_question_options(parser: argparse.ArgumentParser) -> None:
@@ -103,27 +104,29 @@ def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Che
     """
     form: Form = args.form or ("completion" if path == STDIN else form_of(path))
     name = "standard input" if path == STDIN else path
-    text = read_input(path, args)
+    text = read_input(path)
     if text is None:
-        return Checked(Source("", name), None, (too_long(args.max_chars),))
-    remark(f"{name}: {len(text):,} characters, read as {_READ_AS[form].format(args.profile)}")
-    return analyze_text(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
+        return Checked(Source("", name), None, (too_long(MAX_CHARS),))
+    options = check_options_of(args, pool)
+    remark(f"{name}: {len(text):,} characters, read as {_READ_AS[form].format(options['profile'])}")
+    return analyze_text(text, form=form, params=parameters_of(args), name=name, **options)
 
 
 def check_options_of(args: argparse.Namespace, pool: Pool | None) -> dict[str, Any]:
     """What texts are checked against; without `--max-steps` each form has its own limit."""
-    return {"pool": args.pool_size if pool is None else pool, **arguments_of(args, CheckConfig)}
+    shape = args.pool_size if pool is None else pool
+    return {"pool": shape, "profile": args.profile, **values_of(args, "check")}
 
 
-def read_input(path: str, args: argparse.Namespace) -> str | None:
+def read_input(path: str) -> str | None:
     """The text of a file, or of standard input for "-"; None if it is longer than the limit.
 
     Raises:
         UsageError: it cannot be read.
     """
     if path == STDIN:
-        return read_stream(cast(BufferedIOBase, sys.stdin.buffer), name="standard input", max_chars=args.max_chars)
-    return read_text(path, max_chars=args.max_chars)
+        return read_stream(cast(BufferedIOBase, sys.stdin.buffer), name="standard input")
+    return read_text(path)
 
 
 def remark(message: str) -> None:

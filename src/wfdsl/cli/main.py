@@ -13,8 +13,9 @@ from importlib import import_module
 from types import ModuleType
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, closest, complete, words_before_tab
+from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, complete, words_before_tab
 from wfdsl.cli.output import USAGE, ended, reported
+from wfdsl.settings import closest
 
 COMMANDS = {
     "check": "check workflow files and completions, one by one or in bulk; explain codes; print the grammar",
@@ -123,4 +124,5 @@ def _parser(arguments: list[str]) -> Parser:
 
 
 def _hint(word: str) -> str:
-    return closest(word, COMMANDS) or "`wfdsl --help` lists all commands"
+    near = closest(word, COMMANDS)
+    return f"did you mean `{near}`?" if near else "`wfdsl --help` lists all commands"

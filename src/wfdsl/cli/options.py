@@ -9,23 +9,44 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wfdsl.cli.output import USAGE, ended
-from wfdsl.config import Option, OptionField, options_of
+from wfdsl.cli.output import USAGE
 from wfdsl.errors import UsageError
+from wfdsl.settings import TABLES, Option, closest, options_of
 
 if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
     from wfdsl.experiment import Experiment
     from wfdsl.workers.pool import Pool
 
 _LONGEST_NAME = 100  # characters of a run's name; our choice
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}")
+
+
+def _parser_of(option: Option) -> Callable[[str], Any]:
+    """What reads the value of a flag, for argparse's `type`."""
+
+    def parse(text: str) -> Any:
+        try:
+            return option.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def argument(kind: type, *, least: float) -> Callable[[str], Any]:
+    """What reads an argument that is a number from `least` upwards."""
+    return _parser_of(Option("", kind, limits={"ge": least}))
+
+
+count = argument(int, least=1)
+"""An argument that is a whole number from 1."""
+count_or_zero = argument(int, least=0)
+"""An argument that is a whole number from 0."""
 
 
 UNKNOWN = "unrecognized arguments: "
@@ -45,15 +66,9 @@ class Parser(argparse.ArgumentParser):
         own = self.chosen or self
         unknown = message.removeprefix(UNKNOWN)
         known = [option for action in own._actions for option in action.option_strings]
-        near = closest(unknown.split()[0].partition("=")[0], known) if unknown != message else ""
-        self.exit(USAGE, f"{own.prog}: {message}{f': {near}' if near else f'; see `{own.prog} --help`'}\n")
-
-
-def closest(word: str, known: Iterable[str]) -> str:
-    """Which of the known words a wrong one may stand for, as a question; empty if none is close."""
-    from wfdsl.language.diagnostics import Suggestions
-
-    return Suggestions().hint(word, known)
+        near = closest(unknown.split()[0].partition("=")[0], known) if unknown != message else None
+        hint = f": did you mean `{near}`?" if near else f"; see `{own.prog} --help`"
+        self.exit(USAGE, f"{own.prog}: {message}{hint}\n")
 
 
 def words_before_tab() -> list[str] | None:
@@ -72,25 +87,35 @@ def answer_tab(parser: argparse.ArgumentParser) -> None:
         argcomplete.autocomplete(parser)
 
 
-def run_command(
-    parser: argparse.ArgumentParser,
-    argv: Sequence[str] | None,
-    execute: Callable[[argparse.Namespace], int],
-) -> int:
-    """All of a program whose commands are `command` of its arguments; the exit code."""
-    answer_tab(parser)
-    args = parser.parse_args(argv)
-    if args.command is None:
-        parser.print_help(sys.stderr)
-        return USAGE
-    return ended(f"{parser.prog} {args.command}", lambda: execute(args))
+def complete_pools(action: argparse.Action) -> None:
+    """Let a shell complete the names of pools, and files."""
+
+    def names(prefix: str, **_: Any) -> list[str]:
+        from wfdsl.workers.pool import pool_names
+
+        return [*pool_names(), *(str(path) for path in Path().glob(f"{prefix}*.toml"))]
+
+    action.completer = names  # type: ignore[attr-defined]
+
+
+def complete_runs(action: argparse.Action) -> None:
+    """Let a shell complete the ids of runs."""
+
+    def names(**_: Any) -> list[str]:
+        from wfdsl.interpreter.journal_file import default_path
+        from wfdsl.interpreter.journal_reading import summaries
+
+        return ["last", *(run.id for run in (summaries(default_path()) if default_path().exists() else []))]
+
+    action.completer = names  # type: ignore[attr-defined]
 
 
 def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
     """A group of options in `--help`; commands and the functions below add to the same ones."""
     known = {found.title: found for found in parser._action_groups}
     if title not in known:
-        known |= {each: parser.add_argument_group(each) for each in (INPUT, WORKERS, OUTPUT)}
+        first = () if INPUT in known else (INPUT, WORKERS, OUTPUT)
+        known |= {each: parser.add_argument_group(each) for each in dict.fromkeys((*first, title))}
     return known[title]
 
 
@@ -124,55 +149,35 @@ def operand(action: argparse.Action) -> str:
 
 def add_options(
     parser: argparse.ArgumentParser,
-    config: type,
-    table: str,
+    table: type,
+    name: str,
     *,
     only: Collection[str] | None = None,
     without: Collection[str] = (),
+    title: str | None = None,
+    **defaults: Any,
 ) -> None:
-    """Add the flags of a configuration class, in a group of their own.
+    """Add the flags of a table, which `given` and `experiment_of` read.
 
     Args:
         parser: What reads them.
-        config: The class.
-        table: Its table in the configuration file.
-        only: The options of the class that the command takes; all of them by default.
+        table: The class.
+        name: What the table is called in the configuration file.
+        only: The options that the command takes; all of them by default.
         without: Options that the command does not take.
+        title: The group in `--help`, for a table that is not in the configuration file.
+        defaults: The command's own defaults, for `--help`.
     """
-    keys = parser.add_argument_group(f"keys of [{table}] in a configuration file")
-    for field in options_of(config):
-        chosen = (only is None or field.name in only) and field.name not in without
-        if not chosen or field.option.flag is None:
-            continue
-        more = _flag_arguments(field, field.default)
-        if field.type is bool:
-            more |= {"nargs": 0, "const": not field.default}
-        elif field.item is not None:
-            more["repeated"] = True
-        keys.add_argument(field.option.flag, dest=f"{table}.{field.name}", action=_Keep, **more)
-
-
-def add_arguments(
-    parser: argparse.ArgumentParser, config: type, *, title: str = INPUT, without: Collection[str] = (), **defaults: Any
-) -> None:
-    """Add the flags of a class that is not a table of the configuration file, with a command's own defaults."""
-    own = group(parser, title)
-    for field in options_of(config):
-        if field.option.flag is None or field.name in without:
-            continue
-        default = defaults.get(field.name, field.default)
-        more = _flag_arguments(field, default)
-        action = "store_true" if field.type is bool else "store"
-        if field.item is not None:
-            action, default = "append", list(default)
-        own.add_argument(field.option.flag, dest=field.name, action=action, default=default, **more)
-
-
-def arguments_of(args: argparse.Namespace, config: type) -> dict[str, Any]:
-    """The values of the flags that `add_arguments` added, as arguments of the class; those without one are left out."""
-    names = [field.name for field in options_of(config) if field.option.flag is not None]
-    found = {name: value for name in names if (value := getattr(args, name)) is not None}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    keys = (
+        parser.add_argument_group(f"keys of [{name}] in a configuration file")
+        if title is None
+        else group(parser, title)
+    )
+    for option in options_of(table):
+        chosen = (only is None or option.name in only) and option.name not in without
+        if chosen and option.flag is not None:
+            more = _flag_arguments(option, defaults.get(option.name, option.default))
+            keys.add_argument(option.flag, dest=f"{name}.{option.name}", action=_Keep, **more)
 
 
 def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = True) -> None:
@@ -194,29 +199,27 @@ def add_protocol_option(parser: argparse.ArgumentParser) -> None:
     group(parser, WORKERS).add_argument(
         "--protocol",
         choices=["paper"],
-        help="paper: Conductors as in the paper's main results, which is --access binary --profile strict --reasks 0 "
-        "--max-rounds 0 --question-for first; other flags override these",
+        help="paper: Conductors as in the paper's main results, which is --access binary --profile strict --max-rounds "
+        "0, conductor.reasks=0 and run.question_for=first; --set and other flags override these",
     )
 
 
 def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa: A002  (argparse's word)
     """Add `--pool`."""
-    group(parser, WORKERS).add_argument(
+    action = group(parser, WORKERS).add_argument(
         "--pool",
         dest="pool.use",
         action=_Keep,
         metavar="NAME|FILE|MODELS",
-        help=f"{help}; or models, as in openai:A,openai:B",
+        help=f"{help}; models, as in openai:A,openai:B; or your own code, as in mine.py:pool",
     )
+    complete_pools(action)
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed or sent about a run, besides its answer."""
     output = group(parser, OUTPUT)
     output.add_argument("--quiet", action="store_true", help="print no progress and no notes: only answers and errors")
-    output.add_argument(
-        "--steps", action="store_true", help="draw each workflow, and print what each step was told and replied"
-    )
     output.add_argument("--json", action="store_true", help="print the whole trace as JSON instead of the answer")
     output.add_argument(
         "--otel", action="store_true", help="send OpenTelemetry spans, as its environment variables say"
@@ -270,32 +273,10 @@ def given(args: argparse.Namespace, table: str) -> dict[str, str]:
     return {key.removeprefix(inside): flag for key, (_, flag) in _kept(args).items() if key.startswith(inside)}
 
 
-def value_parser(field: OptionField) -> Callable[[str], Any]:
-    """What reads the value of a flag, for argparse's `type`."""
-    kind = field.type if field.item is None else field.item
-
-    def parse(text: str) -> Any:
-        value = _number(kind, text)
-        problem = field.problem(value if field.item is None else (value,))
-        if problem is not None:
-            raise argparse.ArgumentTypeError(problem)
-        return value
-
-    return parse
-
-
-def _number_parser(kind: type, minimum: float) -> Callable[[str], Any]:
-    return value_parser(OptionField("", kind, False, MISSING, Option(help="", minimum=minimum)))  # noqa: FBT003
-
-
-count = _number_parser(int, 1)
-"""An argument that is a whole number from 1."""
-count_or_zero = _number_parser(int, 0)
-"""An argument that is a whole number from 0."""
-
-"""An argument that is a number above 0."""
-number_or_zero = _number_parser(float, 0)
-"""An argument that is a number from 0."""
+def values_of(args: argparse.Namespace, table: str) -> dict[str, Any]:
+    """The values of the flags that were given for a table, by its keys; for one that is not in a file."""
+    found = {key: _kept(args)[f"{table}.{key}"][0] for key in given(args, table)}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
 
 
 def some_text(text: str) -> str:
@@ -336,32 +317,25 @@ class _Keep(argparse.Action):
         namespace.kept = kept
 
 
-def _flag_arguments(field: OptionField, default: Any) -> dict[str, Any]:
+def _flag_arguments(option: Option, default: Any) -> dict[str, Any]:
     """What argparse is told of an option's flag, apart from where its value goes."""
-    about = field.option
-    if field.type is bool:
-        return {"help": _escaped(f"do not {about.help}" if default is True else about.help)}
-    shown = about.default_text or ("" if default in (None, (), MISSING) else str(default))
-    text = _escaped(f"{about.help}{f' (default: {shown})' if shown else ''}")
-    if field.choices:
-        return {"choices": field.choices, "help": text}
-    return {"type": value_parser(field), "metavar": about.metavar, "help": text}
+    if option.type is bool:
+        text = f"do not {option.help}" if default is True else option.help
+        return {"help": _escaped(text), "nargs": 0, "const": not default}
+    shown = option.default_text or ("" if default in (None, (), MISSING) else str(default))
+    text = _escaped(f"{option.help}{f' (default: {shown})' if shown else ''}")
+    if option.choices:
+        return {"choices": option.choices, "help": text}
+    return {
+        "type": _parser_of(option),
+        "metavar": option.placeholder,
+        "help": text,
+        "repeated": option.item is not None,
+    }
 
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%%")
-
-
-def _number(kind: Any, text: str) -> Any:
-    """The number that a text is; the text itself if it is none, which the option's limits then refuse."""
-    if kind is int and _WHOLE_NUMBER.fullmatch(text):
-        return int(text)
-    if kind is float:
-        try:
-            return float(text)
-        except ValueError:
-            return text
-    return text
 
 
 def _read(args: argparse.Namespace) -> Experiment:
@@ -370,13 +344,14 @@ def _read(args: argparse.Namespace) -> Experiment:
     protocol = PROTOCOLS.get(getattr(args, "protocol", None) or "", {})
     chosen = [Setting(key, value, f"--protocol {args.protocol}") for key, value in protocol.items()]
     sets = [Setting.parse(f"{name}={value}") for name, value in _assignments(args).items() if "." in name]
-    flags = [Setting(key, value, flag) for key, (value, flag) in _kept(args).items()]
+    kept = {key: value for key, value in _kept(args).items() if key.partition(".")[0] in TABLES}
+    flags = [Setting(key, value, flag) for key, (value, flag) in kept.items()]
     return read_experiment(args.config, [*chosen, *sets, *flags])
 
 
 def _print_unread_tables(pool: str) -> None:
     """`--pool` takes the workers of a file and nothing else: a budget in the same file must not seem to hold."""
-    from wfdsl.toml_file import read_toml_file
+    from wfdsl.settings import read_toml_file
     from wfdsl.workers.pool_file import names_a_file
 
     others = (

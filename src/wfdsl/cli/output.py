@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from wfdsl.cli.display.streams import OutputFailed, safe_streams
+from wfdsl.cli.display.streams import OutputFailed, print_exactly, safe_streams
 from wfdsl.errors import UsageError, WfdslError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
-    from wfdsl.interpreter.record import RunEnded
+    from wfdsl.interpreter.record import Run, RunEnded
     from wfdsl.protocols import Message
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -102,6 +102,31 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
 
     ascii_only = sys.stdout.encoding.lower() != "utf-8"
     print(json.dumps(value, ensure_ascii=ascii_only, indent=indent), flush=True)
+
+
+def print_run(run: Run, *, as_json: bool) -> None:
+    """The answer of a run exactly as it is, or its trace, on standard output.
+
+    Raises:
+        OutputFailed: it cannot be written.
+    """
+    print_result(run, run.to_json(indent=2) if as_json else None)
+
+
+def print_result(run: Run, json: str | None) -> None:
+    """The answer of a run exactly as it is, or this JSON, on standard output.
+
+    Raises:
+        OutputFailed: it cannot be written.
+    """
+    try:
+        if json is None:
+            print_exactly(f"{run.answer}\n")
+        else:
+            print(json, flush=True)
+    except OutputFailed as failure:
+        failure.advice = f"`wfdsl runs resume {run.id}` prints the answer"
+        raise
 
 
 def print_now(line: str) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.options import some_text
-from wfdsl.cli.output import FAILED, print_json
+from wfdsl.cli.options import complete_pools
+from wfdsl.cli.output import FAILED, print_json, print_now
+from wfdsl.errors import UsageError
+from wfdsl.render.status import dollars
+from wfdsl.settings import closest
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.protocols import Reply
@@ -21,9 +24,8 @@ if TYPE_CHECKING:  # start-up time
 _CHECK_TIMEOUT_S = 60.0
 _CHECK_TOKENS = 64
 """Enough for a model that must think a little before it says anything. Our choice."""
-_LONGEST_NAME_CHARS = 200
-"""As entries allow."""
-_CUT_NAME_CHARS = 190
+_LONGEST_NAME_CHARS = 190
+"""Of a model's name; a number may follow."""
 
 
 EXAMPLES = (
@@ -47,7 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for command in made.values():
         command.add_argument("--json", action="store_true", help="print JSON")
     for name in ("show", "check"):
-        made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help="a pool's name, a TOML file, or models")
+        about = "a pool's name, a TOML file, or models"
+        complete_pools(made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help=about))
     made["check"].add_argument(
         "--deep", action="store_true", help="also try what workflows may need: about ten requests a worker"
     )
@@ -58,9 +61,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-url", required=True, metavar="URL", help="such as http://localhost:8000/v1")
     parser.add_argument("--model", action="append", default=[], help="only this model; may be repeated")
-    parser.add_argument(
-        "--name", type=some_text, default="my-pool", help="what the pool is called (default: %(default)s)"
-    )
     parser.add_argument(
         "--api-key-env", metavar="VARIABLE", help="the environment variable that holds the server's key"
     )
@@ -89,7 +89,6 @@ def _list(args: argparse.Namespace) -> int:
 
 def _listed(name: str) -> tuple[list[str] | None, str]:
     """A pool's workers and description; of one that only a plug-in can say more about, no workers and why."""
-    from wfdsl.errors import UsageError
     from wfdsl.workers.pool import Pool
 
     try:
@@ -104,7 +103,10 @@ def _show(args: argparse.Namespace) -> int:
 
     pool = Pool.load(args.pool)
     if args.json:
-        workers = [{"index": index, **_plain(pool.entry(index))} for index in pool.indices]
+        workers = [
+            {"index": index, **pool.entry(index).model_dump(mode="json", exclude_defaults=True)}
+            for index in pool.indices
+        ]
         print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
         return 0
     _say((pool.name, "bold"), f"  {pool.settings.description}")
@@ -149,7 +151,6 @@ def _usd(price: Prices | PriceTier) -> str:
 
 
 def _prices(args: argparse.Namespace) -> int:
-    from wfdsl.errors import UsageError
     from wfdsl.workers.model_list import listed_entries
 
     entries = listed_entries(args.models)
@@ -165,10 +166,6 @@ def _prices(args: argparse.Namespace) -> int:
             'prices = { input = 1, output = 2, source = "..." }, in US dollars per million tokens'
         )
     return 0
-
-
-def _plain(entry: WorkerEntry) -> dict[str, Any]:
-    return entry.model_dump(mode="json", exclude_defaults=True)
 
 
 def _settings(entry: WorkerEntry) -> str:
@@ -212,7 +209,7 @@ def _show_bound(pool: Pool) -> None:
     usd = [each for _, each in bounds]
     unknown = f" and what {usd.count(None)} workers without known prices cost" if None in usd else ""
     requests = sum(count for count, _ in bounds) + len(pool)
-    print(f"{requests} requests, which cost at most ${sum(filter(None, usd)):.4f}{unknown}", file=sys.stderr)
+    print_now(f"{requests} requests, which cost at most {dollars(sum(filter(None, usd)))}{unknown}")
 
 
 async def _check_all(pool: Pool, *, deep: bool) -> list[dict[str, Any]]:
@@ -231,7 +228,6 @@ async def _checked(pool: Pool, index: int, *, deep: bool) -> dict[str, Any]:
 
 
 async def _check_one(pool: Pool, index: int) -> dict[str, Any]:
-    from wfdsl.errors import UsageError
     from wfdsl.protocols import PROBE, Call, WorkerFailure
 
     loop, entry = asyncio.get_running_loop(), pool.entry(index)
@@ -266,8 +262,6 @@ def _answered(reply: Reply, seconds: float) -> str:
 
 async def _meant(entry: WorkerEntry) -> str:
     """The model that was probably meant, after a server does not know one and if it lists any."""
-    from difflib import get_close_matches
-
     from wfdsl.protocols import WorkerFailure
 
     if entry.provider not in ("openai", "google"):
@@ -279,8 +273,8 @@ async def _meant(entry: WorkerEntry) -> str:
             models = await server_models(entry)
     except (WorkerFailure, TimeoutError):
         return ""
-    near = get_close_matches(entry.model, models, n=1)
-    return f'; the server has "{near[0]}"' if near and entry.model not in models else ""
+    near = closest(entry.model, models)
+    return f'; the server has "{near}"' if near and entry.model not in models else ""
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -293,7 +287,11 @@ def _init(args: argparse.Namespace) -> int:
     if args.out is None:
         print_utf8(text)
         return 0
-    _write_new(args.out, text)
+    try:
+        with Path(args.out).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{args.out} exists; name another file with -o, or remove this one") from None
     if args.json:
         print_json({"file": args.out, "workers": list(pool.names)})
     else:
@@ -302,7 +300,6 @@ def _init(args: argparse.Namespace) -> int:
 
 
 async def _models(base_url: str, key_variable: str | None) -> list[tuple[str, int | None]]:
-    from wfdsl.errors import UsageError
     from wfdsl.protocols import WorkerFailure
     from wfdsl.workers.pool_file import build_entry
     from wfdsl.workers.registry import load_builder
@@ -324,7 +321,7 @@ async def _models(base_url: str, key_variable: str | None) -> list[tuple[str, in
 
 
 def _pool_text(args: argparse.Namespace, models: Sequence[tuple[str, int | None]]) -> str:
-    lines = ["[pool]", f"name = {_toml(args.name)}", "", "[pool.defaults]", 'provider = "openai"']
+    lines = ["[pool]", 'name = "my-pool"', "", "[pool.defaults]", 'provider = "openai"']
     lines.append(f"base_url = {_toml(args.base_url)}")
     if args.api_key_env:
         lines.append(f"api_key_env = {_toml(args.api_key_env)}")
@@ -340,11 +337,11 @@ def _names(models: Sequence[str]) -> list[str]:
     """Names for workers: the models' own, as far as they can be names, and no two the same."""
     names: list[str] = []
     for model in models:
-        printable = "".join(filter(str.isprintable, model)).strip()
-        name, number = printable[:_LONGEST_NAME_CHARS].strip() or "model", 1
+        own = "".join(filter(str.isprintable, model)).strip()[:_LONGEST_NAME_CHARS] or "model"
+        name, number = own, 1
         while name in names:
             number += 1
-            name = f"{printable[:_CUT_NAME_CHARS]} {number}".strip()
+            name = f"{own} {number}"
         names.append(name)
     return names
 
@@ -352,20 +349,6 @@ def _names(models: Sequence[str]) -> list[str]:
 def _toml(text: str) -> str:
     """A TOML string; JSON's are the same, but for one character that needs an escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _write_new(path: str, text: str) -> None:
-    from pathlib import Path
-
-    from wfdsl.errors import UsageError
-
-    try:
-        with Path(path).open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{path} exists; name another file with -o, or remove this one") from None
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _say(*parts: str | tuple[str, str]) -> None:

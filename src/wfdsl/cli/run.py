@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,14 @@ from wfdsl.cli.options import (
     experiment_of,
     group,
 )
-from wfdsl.errors import JournalFailure
+from wfdsl.cli.output import SMALL_MODEL, print_json, print_now, print_run
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
 from wfdsl.language.workflow import Workflow
+from wfdsl.render.status import dollars
 
 if TYPE_CHECKING:  # start-up time
+    from wfdsl.interpreter.worker_profile import RunEstimate
     from wfdsl.workers.pool import Pool
 
 
@@ -58,8 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
     from wfdsl.cli.display.displays import display_for
-    from wfdsl.cli.display.live import followed, listener_for, new_run_options, print_run
-    from wfdsl.cli.output import SMALL_MODEL, print_now
+    from wfdsl.cli.display.live import followed, listener_for, new_run_options
     from wfdsl.interpreter.running import new_run_id, run
 
     experiment = experiment_of(args)
@@ -80,12 +82,9 @@ def execute(args: argparse.Namespace) -> int:
     display = display_for(args, pool)
     options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
     again = None if options["journal"] is None else f"wfdsl runs resume {options['run_id']}"
-    try:
-        work = run(checked.workflow, question, pool, **options)
-        done = followed(work, display, as_json=args.json, again=again)
-    except JournalFailure as error:
-        raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
-    print_run(done, display, as_json=args.json)
+    work = run(checked.workflow, question, pool, **options)
+    done = followed(work, display, as_json=args.json, again=again)
+    print_run(done, as_json=args.json)
     return 0
 
 
@@ -97,10 +96,25 @@ def print_estimate(
     Raises:
         UsageError: the workflow cannot run on this pool.
     """
-    from wfdsl.cli.estimates import show_estimate
     from wfdsl.interpreter.execution import require_runnable
     from wfdsl.interpreter.worker_profile import estimate
 
     require_runnable(workflow, pool, run.max_depth)
     found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
     show_estimate(found, names=names, as_json=as_json)
+
+
+def show_estimate(found: RunEstimate, *, names: Sequence[str] | None, as_json: bool) -> None:
+    """Print an estimate."""
+    if as_json:
+        print_json({**asdict(found), "calls": found.calls, "usd": found.usd}, indent=2)
+        return
+    for step in found.steps:
+        print(f"{names[step.step] if names else f'step {step.step}'}: worker {step.worker} ({step.worker_name})")
+        for message in step.messages:
+            text = message["content"].replace("\n", "\n    ")
+            print(f"  {message['role']}: {text}")
+    if found.pruned:
+        print(f"left out, since they cannot change the answer: {', '.join(map(str, found.pruned))}")
+    ceiling = "not known: a worker has no prices or no max_tokens" if found.usd is None else dollars(found.usd)
+    print(f"calls: {found.calls}\ncost at most: {ceiling}")

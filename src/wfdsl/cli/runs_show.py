@@ -6,6 +6,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+from wfdsl.cli.options import complete_runs
+
 if TYPE_CHECKING:  # start-up time
     from collections.abc import Iterable, Mapping
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:  # start-up time
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl runs show`."""
-    parser.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
+    about = "the run's id, or how it begins; `last` is the newest"
+    complete_runs(parser.add_argument("run", metavar="RUN", help=about))
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
     parser.add_argument("--messages", action="store_true", help="also show what each worker was sent")
 
@@ -38,7 +41,8 @@ def execute(args: argparse.Namespace) -> int:
 def _lines(run: Run, *, with_messages: bool, is_priced: bool, indent: str = "") -> list[str]:
     from wfdsl.conductor.policy import ROOT_WORKFLOW
     from wfdsl.conductor.round_log import rounds_of
-    from wfdsl.pictures import options_of_run, to_terminal
+    from wfdsl.render.pictures import to_terminal
+    from wfdsl.render.runs import options_of_run
 
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
     lines = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.options import (
     INPUT,
@@ -21,18 +21,19 @@ from wfdsl.cli.options import (
     experiment_of,
     group,
     require_no_parameters,
+    values_of,
 )
-from wfdsl.cli.output import print_now, server_log
-from wfdsl.cli.serve_keys import configure_keys, execute_keys
+from wfdsl.cli.output import print_json, print_now, server_log
 from wfdsl.cli.view import require_pages
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.experiment import RunSettings, ServeSettings
+from wfdsl.errors import UsageError
+from wfdsl.experiment import KeyLimits, RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
+from wfdsl.settings import to_table
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
-    from wfdsl.viewer.app import Viewer
 
 EXAMPLES = (
     "wfdsl serve --pool openai:gpt-5,openai:gpt-5-mini",
@@ -62,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser, ConductorConfig, "conductor")
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", without=["parallel"])
-    configure_keys(parser.add_subparsers(dest="action", metavar="ACTION"))
+    _configure_keys(parser.add_subparsers(dest="action", metavar="ACTION"))
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -71,7 +72,7 @@ def execute(args: argparse.Namespace) -> int:
     require_no_parameters(args, "the workflow files of a server take no parameters")
     experiment = experiment_of(args)
     if args.action == "keys":
-        return execute_keys(args, experiment.serve)
+        return _execute_keys(args, experiment.serve)
     return _serve(experiment, args)
 
 
@@ -80,28 +81,32 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.server.app import build_app
     from wfdsl.server.keys import keys_for
-    from wfdsl.server.listening import address_of, allow_connections, listen, serve
-    from wfdsl.server.models import ModelCards, served_models
+    from wfdsl.server.listening import address_of, allow_open_files, listen, serve
+    from wfdsl.server.live_runs import LiveRuns
+    from wfdsl.server.models import served_models
 
     settings = experiment.serve
     keys = keys_for(settings.host, settings.keys, print_now)
+    viewer, live = None, LiveRuns()
     if args.view:
         require_pages("--view")
+        from wfdsl.viewer.app import Viewer
+
+        viewer = Viewer(default_path(), [Path()], experiment=experiment)
+        viewer.index.live.append(live.events_of)
     models = served_models(experiment, args.workflow)
-    cards = ModelCards(models)
-    viewer = _viewer(experiment) if args.view else None
     journal = Journal(default_path()) if experiment.run.journal else None
-    if problem := allow_connections(settings.max_requests, settings.max_requests):
-        print_now(problem)
+    allow_open_files()
     try:
         with listen(settings.host, settings.port) as listening:
             app = build_app(
-                cards,
+                models,
                 settings,
                 keys=keys,
                 journal=journal,
                 log=server_log(quiet=args.quiet),
                 more=() if viewer is None else [viewer.mount()],
+                live=live,
             )
             address = address_of(listening)
 
@@ -122,8 +127,47 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     return 0
 
 
-def _viewer(experiment: Experiment) -> Viewer:
-    from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.viewer.app import Viewer
+def _configure_keys(actions: Any) -> None:
+    """Add `keys` and its actions."""
+    keys = actions.add_parser("keys", help="make, list and revoke API keys; the server need not run")
+    inner = keys.add_subparsers(dest="key_action", metavar="ACTION", required=True)
+    make = inner.add_parser("make", help="make a key, print it once, and add its hash and its limits to --keys")
+    make.add_argument("name", metavar="NAME", help="whose key it is: letters, digits, - and _")
+    listing = inner.add_parser("list", help="list the keys with their limits")
+    listing.add_argument("--json", action="store_true", help="print a JSON object a line for each key")
+    revoke = inner.add_parser("revoke", help="take a key out of --keys; a server that runs refuses it at once")
+    revoke.add_argument("name", metavar="NAME", help="whose key it is")
+    for each in (make, listing, revoke):
+        add_options(each, ServeSettings, "serve", only=["keys"])
+    add_options(make, KeyLimits, "key", title=INPUT)
 
-    return Viewer(default_path(), [Path()], experiment=experiment)
+
+def _execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
+    """Do what the action says."""
+    from wfdsl.server.keys import make_key, read_keys, revoke_key
+
+    if settings.keys is None:
+        raise UsageError(f"keys {args.key_action} needs --keys FILE: the file that keeps the hashes of the keys")
+    if args.key_action == "make":
+        print(make_key(settings.keys, args.name, values_of(args, "key")))
+    elif args.key_action == "revoke":
+        revoke_key(settings.keys, args.name)
+    else:
+        for name, limits in read_keys(settings.keys).items():
+            about = {field: value for field, value in to_table(limits).items() if field != "hash"}
+            if args.json:
+                print_json({"name": name, **about})
+            else:
+                print(f"{name:<20}  {_shown(limits)}")
+    return 0
+
+
+def _shown(limits: KeyLimits) -> str:
+    parts = [f"since {limits.created}" if limits.created else ""]
+    if limits.usd is not None:
+        parts.append(f"${limits.usd:g}" + ("" if limits.per == "ever" else f" per {limits.per}"))
+    if limits.requests_per_minute is not None:
+        parts.append(f"{limits.requests_per_minute} requests per minute")
+    if limits.models:
+        parts.append(f"models {', '.join(limits.models)}")
+    return ", ".join(filter(None, parts))

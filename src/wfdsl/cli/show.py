@@ -2,40 +2,29 @@
 
 With --run a run is drawn, with what happened to each step and every workflow that a Conductor wrote in it: RUN is the
 run's id, or how it begins, `last` for the newest, or a file with a record that `wfdsl run --json` or `wfdsl runs
-show --json` printed. With --html it is one page, with all messages and replies, that can be opened offline.
+show --json` printed. As HTML it is one page, with all messages and replies, that can be opened offline.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.api import Checked, read_text
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
-from wfdsl.cli.options import INPUT, OUTPUT, group
+from wfdsl.cli.options import INPUT, OUTPUT, complete_runs, group
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time
-    from collections.abc import Callable
-    from typing import Unpack
-
     from wfdsl.interpreter.record import Run
     from wfdsl.render.model import Options
+    from wfdsl.render.notebook import Drawn
 
-FORMATS = ("terminal", "mermaid", "dot", "svg", "json", "html")
-_SUFFIXES = {
-    ".txt": "terminal",
-    ".mmd": "mermaid",
-    ".mermaid": "mermaid",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".svg": "svg",
-    ".json": "json",
-    ".html": "html",
-    ".htm": "html",
-}
+FORMATS = ("terminal", "mermaid", "svg", "png", "pdf", "html", "json")
+_SUFFIXES = {f".{name}": name for name in FORMATS[2:]} | {".txt": "terminal", ".mmd": "mermaid", ".htm": "html"}
 _LONGEST_RECORD = 1 << 28  # characters of a record in a file; our choice
 
 
@@ -49,10 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl show`."""
     what = group(parser, INPUT).add_mutually_exclusive_group(required=True)
     what.add_argument("file", metavar="FILE", nargs="?", help="a .wf file or a completion; - reads standard input")
-    what.add_argument("--run", metavar="RUN", help="draw a run: its workflows, with state, time and cost of each step")
+    about = "draw a run: its workflows, with state, time and cost of each step"
+    complete_runs(what.add_argument("--run", metavar="RUN", help=about))
     output = group(parser, OUTPUT)
-    output.add_argument("--html", dest="format", action="store_const", const="html", help="short for --format html")
-    output.add_argument("--all-copies", action="store_true", help="draw each copy of a step, not one card for all")
     output.add_argument("--format", choices=FORMATS, help="what to draw (default: terminal, or by the suffix of --out)")
     output.add_argument("-o", "--out", metavar="FILE", help="write to this file instead of standard output")
     add_input_options(parser)
@@ -62,17 +50,19 @@ def execute(args: argparse.Namespace) -> int:
     """Draw the workflow or the run."""
     chosen = _chosen_format(args.format, args.out)
     value, options = _checked(args) if args.run is None else (_run(args.run), {})
-    if args.all_copies:
-        options["all_copies"] = True
-    if args.out is not None:
-        _write(args.out, _as_text(value, chosen, options))
-    elif chosen == "terminal":
+    if chosen == "terminal" and args.out is None:
         from wfdsl.cli.display.consoles import stdout_console
-        from wfdsl.pictures import to_terminal
+        from wfdsl.render.pictures import to_terminal
 
         stdout_console().print(to_terminal(value, **options))
+        return 0
+    drawn = _drawn(value, chosen, options)
+    if args.out is not None:
+        Path(args.out).write_bytes(drawn.encode() if isinstance(drawn, str) else drawn)
+    elif isinstance(drawn, str):
+        print_utf8(drawn)
     else:
-        print_utf8(_as_text(value, chosen, options))
+        sys.stdout.buffer.write(drawn)
     return 0
 
 
@@ -81,8 +71,7 @@ def _chosen_format(asked: str | None, output: str | None) -> str:
         return asked or "terminal"
     suffix = Path(output).suffix.lower()
     if suffix not in _SUFFIXES:
-        known = ", ".join(_SUFFIXES)
-        raise UsageError(f"{output}: unknown suffix; give --format, or use one of {known}")
+        raise UsageError(f"{output}: unknown suffix; give --format, or use one of {', '.join(_SUFFIXES)}")
     return _SUFFIXES[suffix]
 
 
@@ -110,29 +99,8 @@ def _run(name: str) -> Run:
         raise UsageError(f"{name}: {error}") from error
 
 
-def _as_text(value: Checked | Run, chosen: str, options: Options) -> str:
-    from wfdsl.html_page import to_html
-    from wfdsl.pictures import to_dot, to_json, to_mermaid, to_svg
+def _drawn(value: Drawn, chosen: str, options: Options) -> str | bytes:
+    from wfdsl.render import pictures
 
-    draw: dict[str, Callable[..., str]] = {
-        "mermaid": to_mermaid,
-        "dot": to_dot,
-        "svg": to_svg,
-        "json": to_json,
-        "html": to_html,
-        "terminal": _plain_drawing,
-    }
-    return draw[chosen](value, **options)
-
-
-def _plain_drawing(value: Checked | Run, **options: Unpack[Options]) -> str:
-    from wfdsl.pictures import to_terminal
-
-    return str(to_terminal(value, **options))
-
-
-def _write(output: str, text: str) -> None:
-    try:
-        Path(output).write_text(text, encoding="utf-8", newline="\n")
-    except OSError as problem:
-        raise UsageError(f"{output}: cannot be written: {problem.strerror}") from problem
+    made: str | bytes = getattr(pictures, f"to_{chosen}")(value, **options)
+    return made if isinstance(made, bytes) else str(made)

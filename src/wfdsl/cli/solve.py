@@ -22,23 +22,22 @@ from wfdsl.cli.options import (
     add_pool_option,
     add_protocol_option,
     add_trace_options,
-    count_or_zero,
-    given,
+    experiment_of,
     group,
+    require_no_parameters,
     run_name,
 )
 from wfdsl.cli.output import print_json, print_messages
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import Run
 from wfdsl.render.status import dollars
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.cli.display.answers import Display
+    from wfdsl.cli.display.displays import Display
     from wfdsl.cli.solving import Solving
-    from wfdsl.conductor.estimate import SolveEstimate
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.context import Question
 
@@ -55,9 +54,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked, output = group(parser, INPUT), group(parser, OUTPUT)
     asked.add_argument("--from", dest="source", metavar="FILE", help="a JSON lines file with questions")
     output.add_argument("-o", "--out", metavar="FILE", help="with --from: the JSON lines file that takes the answers")
-    asked.add_argument(
-        "--map", metavar="FIELD=COLUMN,...", help="with --from: which columns to use, such as question=prompt,id=uid"
-    )
     output.add_argument(
         "--dry-run",
         action="store_true",
@@ -65,13 +61,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument(
         "--show-prompt", action="store_true", help="call no model: print exactly what the Conductor would be sent"
-    )
-    output.add_argument(
-        "--round",
-        type=count_or_zero,
-        default=0,
-        metavar="N",
-        help="with --show-prompt: later rounds revise (default: 0)",
     )
     output.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
     add_pool_option(parser, "the workers (default: local)")
@@ -85,13 +74,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Answer, or print what would be sent."""
-    from wfdsl.cli.show_prompt import show_prompt
     from wfdsl.cli.solving import remark_on_choice, solve_lines, solving_of
 
     _require_fitting_options(args)
     question = "" if args.source is not None else question_of(args)
     if args.show_prompt:
-        return show_prompt(question, args)
+        return _show_prompt(question, args)
     solving = solving_of(args)
     remark = remark_on_choice(solving)
     if remark and not args.quiet:
@@ -104,16 +92,41 @@ def execute(args: argparse.Namespace) -> int:
     return answer(solving, question, args)
 
 
+def _show_prompt(question: str, args: argparse.Namespace) -> int:
+    """Print exactly the messages that a Conductor would be sent; no model is called."""
+    from wfdsl.conductor.listing import list_workers
+    from wfdsl.conductor.named import conductor_name, named_prompt
+    from wfdsl.conductor.settings import limits_of
+
+    require_no_parameters(args, "a Conductor has no parameters")
+    experiment = experiment_of(args)
+    table, (pool, _) = experiment.conductor, experiment.with_pool()
+    name = conductor_name(table, pool)
+    if name.endswith(".wf"):
+        raise UsageError(f"{name} is run as it is, without a Conductor: see `wfdsl run --dry-run`")
+    asked = named_prompt(table, pool)
+    messages = asked.prompt.ask(
+        question,
+        list_workers(table, pool, question),
+        max_steps=limits_of(table, asked)[0],
+        question_for=experiment.run.question_for,
+        access=table.access,
+        effort=table.effort,
+    )
+    print_messages(messages, asked.prompt.fingerprint, as_json=args.json)
+    return 0
+
+
 def answer(solving: Solving, question: Question, args: argparse.Namespace) -> int:
     """Solve one question and print the answer."""
-    from wfdsl.cli.display.answers import print_result
     from wfdsl.cli.display.displays import display_for
+    from wfdsl.cli.output import print_result
 
     display = display_for(args, solving.pool)
     solution = _solve(solving, question, display, args)
     for event in () if args.quiet else solution.events:
         print(event, file=sys.stderr)
-    print_result(solution.run, solution.to_json(indent=2) if args.json else None, display)
+    print_result(solution.run, solution.to_json(indent=2) if args.json else None)
     return 0
 
 
@@ -124,12 +137,9 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
         raise UsageError("--from needs --out: the file that takes the answers")
     if args.source is not None and args.show_prompt:
         raise UsageError("--show-prompt is for one QUESTION: leave --from out")
-    if args.source is None:
-        idle = {"--out": args.out, "--map": args.map, "--parallel": given(args, "run").get("parallel")}
-        for option, value in idle.items():
-            if value is not None:
-                raise UsageError(f"{option} needs --from: it is for the questions of a file")
-    elif args.run_id is not None:
+    if args.source is None and args.out is not None:
+        raise UsageError("--out needs --from: it is for the questions of a file")
+    if args.source is not None and args.run_id is not None:
         raise UsageError(
             "--run-id names one run: with --from, each question has a run of its own, which is resumed by itself"
         )
@@ -137,31 +147,31 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
 
 def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
     from wfdsl.cli.run import print_estimate
-    from wfdsl.cli.solving import FixedWorkflow, estimate_of
+    from wfdsl.cli.solving import FixedWorkflow
+    from wfdsl.conductor.conductor import Conductor
+    from wfdsl.conductor.estimate import estimate_solve
 
-    solver, pool = solving.solver, solving.pool
+    solver, pool, run = solving.solver, solving.pool, solving.experiment.run
     if isinstance(solver, FixedWorkflow):
-        names = names_of(solver.checked)
-        print_estimate(solver.workflow, question, pool, solving.experiment.run, names=names, as_json=as_json)
+        print_estimate(solver.workflow, question, pool, run, names=names_of(solver.checked), as_json=as_json)
         return
-    found, stamp = estimate_of(solving, solver, question), solver.settings.prompt.fingerprint
+    assert isinstance(solver, Conductor)  # a policy of one's own has no dry run
+    found = estimate_solve(solver, question, pool, question_for=run.question_for)
+    stamp = solver.settings.prompt.fingerprint
     if as_json:
         bound = {"calls": found.calls, "usd": found.usd, "price_not_known": found.price_not_known}
         print_json({"prompt": stamp, "messages": found.messages, **bound}, indent=2)
         return
     print_messages(found.messages, stamp, as_json=False)
-    print(f"\n{_bound(found)}")
-
-
-def _bound(found: SolveEstimate) -> str:
     rounds = f"{found.rounds} round{'s' if found.rounds > 1 else ''} of {found.steps} steps"
-    calls = f"calls at most: {found.calls} ({rounds}, and {found.completions} completions in each)"
+    print(f"\ncalls at most: {found.calls} ({rounds}, and {found.completions} completions in each)")
     if found.usd is None:
-        return f"{calls}\ncost at most: not known, without the prices of {', '.join(found.price_not_known)}"
-    return f"{calls}\ncost at most: {dollars(found.usd)}, usually far less"
+        print(f"cost at most: not known, without the prices of {', '.join(found.price_not_known)}")
+    else:
+        print(f"cost at most: {dollars(found.usd)}, usually far less")
 
 
-def _solve(solving: Solving, question: Question, display: Display, args: argparse.Namespace) -> Solution:
+def _solve(solving: Solving, question: Question, display: Display | None, args: argparse.Namespace) -> Solution:
     from wfdsl.cli.display.live import followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
@@ -175,7 +185,4 @@ def _solve(solving: Solving, question: Question, display: Display, args: argpars
     async def solved() -> Run:
         return (await solving.solve(question, options)).run
 
-    try:
-        return Solution(followed(solved(), display, as_json=args.json, again=command if kept else None))
-    except JournalFailure as error:
-        raise JournalFailure(f"{error}; or run without a journal, with --no-journal") from error
+    return Solution(followed(solved(), display, as_json=args.json, again=command if kept else None))

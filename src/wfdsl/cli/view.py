@@ -7,20 +7,20 @@ nothing is fetched from elsewhere. Ctrl-C ends the command.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
     add_config_options,
+    add_options,
     add_pool_option,
     experiment_of,
     group,
     require_no_parameters,
-    value_parser,
+    values_of,
 )
-from wfdsl.config import options_of
+from wfdsl.cli.output import print_now
 from wfdsl.errors import UsageError
 from wfdsl.experiment import ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
@@ -41,17 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="a folder with evaluations, whose pages are shown too (default: the current folder)",
     )
-    output = group(parser, OUTPUT)
-    output.add_argument(
-        "--port",
-        type=value_parser(next(field for field in options_of(ServeSettings) if field.name == "port")),
-        default=_PORT,
-        metavar="N",
-        help=f"the port to listen on; 0 takes a free one (default: {_PORT})",
-    )
+    add_options(parser, ServeSettings, "serve", only=["port"], title=OUTPUT, port=_PORT)
     add_pool_option(parser, "the pool to ask steps again with, and of the playground (default: the one of the run)")
     add_config_options(parser, parameters=False)
-    output.add_argument("--open", action="store_true", help="open the pages in the browser")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -68,21 +60,18 @@ def execute(args: argparse.Namespace) -> int:
     from wfdsl.viewer.app import ROOT, Viewer
 
     require_no_parameters(args, "the runs keep the parameters that they were started with")
-    folders = _folders(args.folders or ["."])
+    folders = [Path(name) for name in args.folders or ["."]]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is not a folder")
     viewer = Viewer(default_path(), folders, experiment=experiment_of(args))
     own = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"], www_redirect=False)
     app = Starlette(routes=[viewer.mount(), Mount("/", app=RedirectResponse(f"{ROOT}/"))], middleware=[own])
-    with listen("127.0.0.1", args.port, "--port") as listening:
+    port = values_of(args, "serve").get("port", _PORT)
+    with listen("127.0.0.1", port, "--port") as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"
-        serve(app, listening, 1.0, lambda: _say(address, is_opened=args.open), lambda _: viewer.close())
+        serve(app, listening, 1.0, lambda: print_now(f"the runs are shown on {address}"), lambda _: viewer.close())
     return 0
-
-
-def _folders(names: list[str]) -> list[Path]:
-    for name in names:
-        if not Path(name).is_dir():
-            raise UsageError(f"{name} is not a folder")
-    return [Path(name) for name in names]
 
 
 def require_pages(command: str) -> None:
@@ -92,11 +81,3 @@ def require_pages(command: str) -> None:
         UsageError: it is not.
     """
     require_packages(command, ("jinja2", *SERVER_PACKAGES), "server")
-
-
-def _say(address: str, *, is_opened: bool) -> None:
-    import webbrowser
-
-    print(f"the runs are shown on {address}", file=sys.stderr, flush=True)
-    if is_opened and not webbrowser.open(address):
-        print("no browser could be opened: open that address", file=sys.stderr, flush=True)

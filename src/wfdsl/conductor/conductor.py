@@ -22,7 +22,6 @@ from wfdsl.conductor.round_log import KEY, RoundLog
 from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import ConductorSettings, resolve
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.config import configured, split_options
 from wfdsl.interpreter.context import Question
@@ -136,8 +135,6 @@ class Conductor:
         if not question:
             raise UsageError("question must not be empty")
         config, others = split_options(options)
-        if self.config.limits.usd is not None:
-            others["budget"] = _within(self.config, others.get("budget"))
         rooted = self._rooted(question, pool, config.max_depth, config.step_timeout_s)
         # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
         config = configured(config, {"max_depth": config.max_depth + 1, "step_timeout_s": None})
@@ -217,19 +214,6 @@ class Conductor:
         numbers = shuffled_numbers(self.config, offered, text)
         root = _RootConductor(self._model, self.settings, question, numbers, step_timeout_s)
         return _RootPool(offered, self._model, root)
-
-
-def _within(config: ConductorConfig, budget: Any) -> Budget:
-    """A question's budget within what its effort may spend.
-
-    Raises:
-        UsageError: the budget is shared with other questions.
-    """
-    if not isinstance(budget, Budget | None):
-        raise UsageError(
-            f"conductor.efforts.{config.effort}.usd limits one question, and this budget is for many: leave one out"
-        )
-    return config.limits.within(budget or UNLIMITED)
 
 
 def _model(model: Any) -> WorkerEntry | Worker:

@@ -21,7 +21,7 @@ from wfdsl.language.check import AccessScheme
 from wfdsl.language.completion import print_completion
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.toml_file import read_toml_file
+from wfdsl.settings import read_toml_file
 
 SHIPPED: Final = Path(__file__).parent / "examples"
 _NEEDED: Final = {"question", "completion"}

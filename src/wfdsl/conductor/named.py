@@ -7,6 +7,7 @@ FOLDER            a checkpoint, prompted as it was trained; `local:FOLDER` and `
 gym/seven         a checkpoint that comes with a package, by the name under which it is registered
 FILE.toml         a pool file with one worker
 FILE.wf           a fixed workflow
+FILE.py:NAME      a policy of your own
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.workers.entry import WorkerEntry, first_problem
+from wfdsl.own_code import file_of, load_object
+from wfdsl.settings import first_problem
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
 from wfdsl.workers.model_list import entry_of_model
@@ -66,7 +69,8 @@ def conductor_name(config: ConductorConfig, pool: Pool | None) -> str:
 
 
 def named_policy(config: ConductorConfig, pool: Pool, *, params: Mapping[str, str] | None = None) -> Policy:
-    """The policy that `conductor_name` gives: the workflow of a `.wf` file with its parameters, or a Conductor.
+    """The policy that `conductor_name` gives: the workflow of a `.wf` file with its parameters, one of your own, or a
+    Conductor.
 
     Raises:
         UsageError: the name is not known, or an option cannot be used.
@@ -75,7 +79,20 @@ def named_policy(config: ConductorConfig, pool: Pool, *, params: Mapping[str, st
     name = conductor_name(config, pool)
     if name.endswith(".wf"):
         return WorkflowPolicy(load(name, pool=pool, params=params))
-    return named_conductor(config, pool)
+    return named_conductor(config, pool) if file_of(name) is None else own_policy(name)
+
+
+def own_policy(name: str) -> Policy:
+    """The policy that `file.py:name` names: an object with a method `solve`, or a class whose objects have one.
+
+    Raises:
+        UsageError: there is no such file or name, or it is something else.
+    """
+    found = load_object(name)
+    found = found() if isinstance(found, type) else found
+    if not hasattr(found, "solve"):
+        raise UsageError(f"{name}: must be a policy, with `async def solve(question, pool, **options)`")
+    return found  # type: ignore[no-any-return]  # what it returns is checked when it is asked
 
 
 def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conductor:

@@ -10,8 +10,8 @@ from typing import Final
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.config import from_table, options_of
 from wfdsl.errors import UsageError
+from wfdsl.settings import from_table, options_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.registry import OpenWorkers, build_worker
 
@@ -19,7 +19,7 @@ _NOT_OF_NODES: Final = frozenset(
     {"model", "base_url", "api_key_env", "max_tokens", "temperature"}  # the entry's own fields say these
     | {"default", "without", "pick", "shuffle", "seed"}  # a node is offered the pool of its run
 )
-_OPTIONS: Final = frozenset(field.name for field in options_of(ConductorConfig)) - _NOT_OF_NODES
+_OPTIONS: Final = frozenset(each.name for each in options_of(ConductorConfig)) - _NOT_OF_NODES
 
 
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Conductor:

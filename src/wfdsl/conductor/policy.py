@@ -11,8 +11,8 @@ from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.record import Run, as_unicode, shortened
 from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.notebook import ReadInNotebooks
 from wfdsl.protocols import Usage
+from wfdsl.render.notebook import DrawnRun
 from wfdsl.workers.pool import Pool
 
 FORMAT: Final = "wfdsl-solution"
@@ -24,7 +24,7 @@ ROOT_WORKFLOW: Final = Workflow((Step(ROOT, "Answer the question."),))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Solution(ReadInNotebooks):
+class Solution(DrawnRun):
     """The answer to a question, with the record of how it was found."""
 
     run: Run
@@ -32,6 +32,12 @@ class Solution(ReadInNotebooks):
 
     def __repr__(self) -> str:
         return f"Solution(answer={shortened(self.answer)}, {len(self.rounds)} rounds, run={self.run.id!r})"
+
+    def _panel(self, options: Any) -> Any:
+        return self.run._panel(options)
+
+    def _page(self, options: Any) -> Any:
+        return self.run._page(options)
 
     @property
     def answer(self) -> str | None:

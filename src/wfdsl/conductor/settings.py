@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.api import load
-from wfdsl.conductor.ablation import Ablation
 from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.prompt import Prompt
@@ -98,8 +97,10 @@ class ConductorSettings:
     """None: the model writes freely."""
     tool: WorkflowTool | None = None
     """The tool that the model calls with its workflow; None: it writes a text."""
-    ablation: Ablation = field(default_factory=Ablation)
-    """What it may not decide."""
+    instruction: str = ""
+    """What every worker is told instead of its subtask; empty: its subtask."""
+    worker: int | None = None
+    """The worker that every step asks; None: as it was written."""
 
 
 def resolve(

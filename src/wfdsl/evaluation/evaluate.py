@@ -9,14 +9,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from itertools import pairwise
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.round_log import gave_up, node_gave_up
+from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.fitted import fit_costs, write_fit_costs
 from wfdsl.evaluation.fingerprints import task_hash
-from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, domain_of, named_tasks, run_id_of, seed_of
+from wfdsl.evaluation.manifest import manifest_of, write_manifest
+from wfdsl.evaluation.trials import (
+    RESULTS,
+    Evaluation,
+    Results,
+    Trial,
+    TrialKey,
+    domain_of,
+    named_tasks,
+    read_trials,
+    run_id_of,
+    seed_of,
+)
 from wfdsl.evaluation.workflow_statistics import is_computed
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.grade import grade
@@ -34,7 +50,8 @@ Grader: TypeAlias = Callable[[Task, str], Awaitable[Verdict]]
 async def evaluate(
     evaluation: Evaluation,
     *,
-    keep: Callable[[Trial], None],
+    keep: Callable[[Trial], None] | None = None,
+    out: str | PathLike[str] | None = None,
     done: Collection[TrialKey] = (),
     journal: Journal | None = None,
     budget: Budget | BudgetTracker | None = None,
@@ -46,6 +63,7 @@ async def evaluate(
     Args:
         evaluation: What is to be evaluated.
         keep: Takes each trial as soon as it is there.
+        out: A new folder for the manifest and the trials, which `wfdsl eval report`, `compare` and `equal-cost` read.
         done: The trials that have a result already.
         journal: Where each call is kept, so that an interrupted trial can be resumed.
         budget: The most that may be spent on all trials together, or a tracker that counts other runs too.
@@ -53,9 +71,41 @@ async def evaluate(
         grader: Grades answers instead of `wfdsl.grade`.
 
     Raises:
-        UsageError: a policy cannot work on the pool, or a task cannot be graded at all.
+        UsageError: a policy cannot work on the pool, a task cannot be graded at all, or the folder cannot be used.
     """
-    work = _Work(evaluation, keep, _options(evaluation.options, journal, budget))
+    with _kept(evaluation, keep or (lambda _: None), out) as keeping:
+        work = _Work(evaluation, keeping, _options(evaluation.options, journal, budget))
+        return await _evaluate(work, evaluation, done, concurrency, grader)
+
+
+@contextmanager
+def _kept(
+    evaluation: Evaluation, keep: Callable[[Trial], None], out: str | PathLike[str] | None
+) -> Iterator[Callable[[Trial], None]]:
+    """What takes a trial, and writes it into the folder if there is one."""
+    if out is None:
+        yield keep
+        return
+    folder = Path(out)
+    if read_trials(folder / RESULTS):
+        raise UsageError(f"{folder} holds an evaluation already; give another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_manifest(folder, manifest_of(evaluation, task_sources=(), command=()))
+    with Results(folder / RESULTS) as results:
+
+        def both(trial: Trial) -> None:
+            results.keep(trial)
+            keep(trial)
+
+        try:
+            yield both
+        finally:
+            write_fit_costs(folder, fit_costs(evaluation.policies))
+
+
+async def _evaluate(
+    work: _Work, evaluation: Evaluation, done: Collection[TrialKey], concurrency: int, grader: Grader | None
+) -> str:
     known = set(done)
     left = iter([key for key in evaluation.trials() if key not in known])
     try:

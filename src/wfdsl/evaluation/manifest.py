@@ -18,12 +18,12 @@ from typing import Any, Final
 from wfdsl._version import __version__
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
-from wfdsl.config import to_table
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
 from wfdsl.evaluation.trials import Evaluation, named_tasks
 from wfdsl.files import write_whole
 from wfdsl.interpreter.record import workflow_to_list
+from wfdsl.settings import to_table
 
 FORMAT: Final = "wfdsl-evaluation"
 VERSION: Final = 1
@@ -76,7 +76,8 @@ def description_of(policy: Policy) -> dict[str, Any]:
     elif isinstance(policy, WorkflowPolicy):
         plain = {"kind": "workflow", "workflow": workflow_to_list(policy.workflow)}
     else:
-        plain = _conductor(policy) or {"kind": type(policy).__qualname__, "repr": repr(policy)}
+        own = {} if type(policy).__repr__ is object.__repr__ else {"repr": repr(policy)}  # else it has an address
+        plain = _conductor(policy) or {"kind": type(policy).__qualname__, **own}
     return {**plain, "hash": hash_of(plain)}
 
 
@@ -146,7 +147,8 @@ def _conductor(policy: Policy) -> dict[str, Any] | None:
         "max_steps": settings.max_steps,
         "default": None if settings.default is None else workflow_to_list(settings.default),
         "grammar": repr(settings.grammar),
-        "ablation": to_table(settings.ablation),
+        "instruction": settings.instruction,
+        "worker": settings.worker,
     }
 
 

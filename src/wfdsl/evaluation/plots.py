@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.statistics import TWO_SIDED
 from wfdsl.evaluation.summary import Summary
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics
 from wfdsl.installation import install_command
@@ -79,11 +80,11 @@ def draw_accuracy_against_cost(summary: Summary, folder: Path) -> list[Path]:
             assert policy.average is not None  # those without one are not shown
             mark = "s" if policy.policy.startswith("worker:") else _MARKS[number // len(COLOURS) % len(_MARKS)]
             cost = (policy.list_usd or 0.0) if in_usd else policy.tokens
-            accuracy, error = 100 * policy.average.value, 100 * (policy.average.error or 0.0)
+            accuracy, error = 100 * policy.average.value, 100 * TWO_SIDED * (policy.average.error or 0.0)
             colour = COLOURS[number % len(COLOURS)]
             axes.errorbar(cost, accuracy, yerr=error, fmt=mark, color=colour, elinewidth=0.8, label=policy.policy)
         axes.set_xlabel("US dollars per sample, by the price list" if in_usd else "tokens per sample")
-        axes.set_ylabel("average accuracy in %, with its standard error")
+        axes.set_ylabel("average accuracy in %, with its 95 % interval")
         axes.set_title(_titled("Accuracy against cost", simulated=summary.simulated))
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=7.5)
         return _save(drawn, folder, "accuracy-against-cost")

@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from wfdsl.conductor.ablation import Ablation
+from wfdsl.conductor.ablation import ablated
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS
@@ -34,6 +34,7 @@ from wfdsl.evaluation.baselines.catalogue import BASELINES
 from wfdsl.evaluation.baselines.parameters import Parameter, name_and_settings, values_of, worker_called
 from wfdsl.evaluation.baselines.single_worker import SOLVE, alone, own_tasks, workers_of
 from wfdsl.language.diagnostics import Suggestions
+from wfdsl.own_code import file_of
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 
@@ -157,17 +158,17 @@ def _ablated(policy: Policy, values: Mapping[str, Any], name: str) -> Policy:
     Raises:
         UsageError: the workflow is fixed, and the setting is for Conductors.
     """
-    ablation = Ablation(instruction=SOLVE if "instruction" in values else "", worker=values.get("worker"))
+    instruction, worker = SOLVE if "instruction" in values else "", values.get("worker")
     if isinstance(policy, WorkflowPolicy):
         for key in values.keys() - {"worker", "instruction"}:
             raise UsageError(f"--policy {name}: {key} is for Conductors, and this workflow is fixed; leave it out")
-        return WorkflowPolicy(ablation.applied(policy.workflow))
+        return WorkflowPolicy(ablated(policy.workflow, instruction=instruction, worker=worker))
     if isinstance(policy, Conductor) and values.keys() & {"worker", "instruction", "examples"}:
         prompt = policy.settings.prompt
         if "examples" in values:
             examples = _EXAMPLES.get(values["examples"], values["examples"])
             prompt = replace(prompt, examples=load_examples(examples))
-        return policy.changed(ablation=ablation, prompt=prompt)
+        return policy.changed(instruction=instruction, worker=worker, prompt=prompt)
     return policy
 
 
@@ -189,7 +190,7 @@ def _effort_of(name: str) -> tuple[str, Any]:
 
 def _unknown(name: str, head: str, error: UsageError) -> UsageError:
     """The error with what may have been meant, where the name could be one of ours."""
-    if name.endswith((".wf", ".toml")) or "/" in name or head in providers():
+    if name.endswith((".wf", ".toml")) or "/" in name or head in providers() or file_of(name) is not None:
         return error
     near = Suggestions().closest(head, policy_names())
     hint = f"did you mean `{near}`?" if near else f"baselines are {', '.join(BASELINES)}"

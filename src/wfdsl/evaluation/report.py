@@ -1,34 +1,31 @@
-"""The folder of an evaluation: reading it back, and writing its summaries as JSON, CSV, Markdown tables and plots.
+"""The folder of an evaluation: reading it back, and writing its summaries as JSON, Markdown tables and plots.
 
 `manifest.json` says what was evaluated and `results.jsonl` holds a trial per line. Summaries and plots follow from them
-and can be written again. An accuracy is in per cent with its standard error. Next to it are the numbers of failed and
-unjudged trials, and the accuracies if all of those were wrong, or right.
+and can be written again. An accuracy is in per cent, with the half width of its 95 % interval. Next to it are the
+numbers of failed and unjudged trials, and the accuracies if all of those were wrong, or right.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import fit_cost_table, read_fit_costs
-from wfdsl.evaluation.equal_cost import EVERYONE, Standing, standings_of
+from wfdsl.evaluation.equal_cost import EVERYONE, Standing, cost_in_usd, standings_of
 from wfdsl.evaluation.manifest import read_manifest
 from wfdsl.evaluation.plots import draw_plots
+from wfdsl.evaluation.room import WORTH, Room, room_among
 from wfdsl.evaluation.signatures import Case, Signatures, signatures_of
-from wfdsl.evaluation.statistics import CONFIDENCE, Accuracy, Difference, Interval, Mean, scores_of
+from wfdsl.evaluation.statistics import TWO_SIDED, Accuracy, Difference, Interval, Mean, scores_of
 from wfdsl.evaluation.summary import Comparison, PolicySummary, Summary, summarise
-from wfdsl.evaluation.trials import Trial, read_trials
+from wfdsl.evaluation.trials import RESULTS, Trial, read_trials
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
+from wfdsl.interpreter.record import total_usd
 from wfdsl.render.status import dollars, duration
-
-RESULTS = "results.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +45,13 @@ class Report:
     def simulated(self) -> bool:
         """Whether workers were simulated."""
         return bool(self.manifest["simulated"])
+
+    def cost_text(self) -> str:
+        """The calls of workers and the dollars of all results and of fitting, in words."""
+        learned = read_fit_costs(self.folder).values()
+        calls = sum(trial.calls for trial in self.trials) + sum(cost.calls for cost in learned)
+        usd = total_usd([*(trial.list_usd for trial in self.trials), *(cost.usd for cost in learned)])
+        return f"{calls:,} calls" + ("" if usd is None else f", {dollars(usd)} by the price list")
 
     def of(self, policy: str) -> list[Trial]:
         """The results of a policy."""
@@ -128,8 +132,21 @@ def standings_in(reports: Sequence[Report], *, among: Sequence[str] = EVERYONE) 
     return summary, standings_of(summary.policies, scores, learned, among=among)
 
 
+def rooms_in(report: Report) -> tuple[dict[str, Room], bool]:
+    """What choosing among the workers alone, and among all policies, would give; and whether costs are dollars.
+
+    Raises:
+        UsageError: fewer than two workers were evaluated, or no task was judged for all policies.
+    """
+    in_usd = cost_in_usd(report.summary().policies)
+    among = {"the workers": [name for name in report.policies if name.startswith("worker:")]}
+    if len(among["the workers"]) < len(report.policies):
+        among["all policies"] = list(report.policies)
+    return {name: room_among(report.trials, each, in_usd=in_usd) for name, each in among.items()}, in_usd
+
+
 def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:
-    """Write `summary.json`, `summary.csv`, `summary.md` and the plots; gives the files.
+    """Write `summary.json`, `summary.md` and the plots; gives the files.
 
     Raises:
         UsageError: plots were asked for and matplotlib is not installed.
@@ -137,7 +154,6 @@ def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:
     summary, folder = report.summary(), report.folder
     texts = {
         "summary.json": json.dumps(summary.to_dict(), ensure_ascii=False, indent=2) + "\n",
-        "summary.csv": csv_of(summary),
         "summary.md": markdown_of(summary, title=f"Evaluation {report.manifest['id']}") + _learning(folder),
     }
     for name, text in texts.items():
@@ -191,11 +207,9 @@ def equal_cost_table(standings: Sequence[Standing], *, in_usd: bool) -> tuple[li
 
 def _standing(each: Standing, *, in_usd: bool) -> list[str]:
     learned = each.learned
-    accuracy = each.accuracy
-    half = "" if accuracy.error is None else f" ± {100 * _TWO_SIDED * accuracy.error:.1f}"
     return [
         each.policy,
-        f"{100 * accuracy.value:.1f}{half}",
+        percent(each.accuracy),
         f"{each.calls:.2f}",
         dollars(each.cost) if in_usd else f"{each.cost:,.0f}",
         "-" if learned is None else f"{learned.calls:,} calls",
@@ -208,6 +222,25 @@ def _standing(each: Standing, *, in_usd: bool) -> list[str]:
 
 def _signed(interval: Interval) -> str:
     return f"{100 * interval.value:+.1f} ({100 * interval.low:+.1f} to {100 * interval.high:+.1f})"
+
+
+def room_table(rooms: Mapping[str, Room], *, in_usd: bool) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of the table of what choosing for each question would give."""
+    head = ["chosen for each question among", "accuracy", "calls", "cost" if in_usd else "tokens"]
+    head += ["over the best without a choice at its cost", "which is", "room"]
+    rows = [
+        [
+            name,
+            f"{100 * each.accuracy.value:.1f} ({100 * each.accuracy.low:.1f} to {100 * each.accuracy.high:.1f})",
+            f"{each.calls:.2f}",
+            dollars(each.cost) if in_usd else f"{each.cost:,.0f}",
+            _signed(each.rival.difference),
+            str(each.rival),
+            {"room": "yes", "no room": "no", "not known": "not known"}[each.verdict],
+        ]
+        for name, each in rooms.items()
+    ]
+    return head, rows
 
 
 def strategy_table(strategies: Mapping[str, WorkflowStatistics]) -> tuple[list[str], list[list[str]]]:
@@ -258,23 +291,17 @@ def markdown_of(summary: Summary, *, title: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def csv_of(summary: Summary) -> str:
-    """One line for each policy and benchmark, and one for each policy over all; shares and dollars as numbers."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV_HEAD)
-    for policy in summary.policies:
-        for name, accuracy in [*policy.benchmarks.items(), ("all", policy.overall)]:
-            writer.writerow([policy.policy, name, *_numbers(accuracy), *_takes(policy, name), int(summary.simulated)])
-    return out.getvalue()
-
-
-_TWO_SIDED: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 EQUAL_COST: Final = (
     "Accuracies are averages over the benchmarks with the half width of their 95 % interval; calls and cost are per "
     "sample, and what a policy has learned from is counted apart. On the frontier no other policy is as good for less. "
     "All others at its cost: the best of those that cost no more, or a mixture of a cheaper and a dearer one; the "
     "difference is paired by task, with its 95 % interval."
+)
+ROOM: Final = (
+    "A question's policy is chosen by the results on other questions of its domain and its own other repeats, so the "
+    "accuracy is what a Conductor that reads the question can reach with these workflows. There is room where the gain "
+    f"is certain and at least {100 * WORTH:.0f} points, and none where it is certain to be less; more tasks or repeats "
+    "decide the rest."
 )
 COMPARED: Final = (
     "Differences are over the tasks that both were judged on, paired by task; repeats of a task count as their mean. "
@@ -282,19 +309,12 @@ COMPARED: Final = (
     "normal one with Student's quantile; p is that of the two-sided exact sign-flip test."
 )
 
-_CSV_HEAD: Final = (
-    *("policy", "benchmark", "accuracy", "standard_error", "low", "high"),
-    *("tasks", "right", "wrong", "unjudged", "failed"),
-    *("input_tokens", "output_tokens", "list_usd", "paid_usd", "latency_s", "calls", "completions", "steps"),
-    "simulated",
-)
 
-
-def percent(estimate: Mean | None) -> str:
-    """A share in per cent with its standard error."""
-    if estimate is None:
+def percent(found: Mean | Accuracy | None) -> str:
+    """A share in per cent with the half width of its 95 % interval."""
+    if found is None or found.value is None:
         return UNKNOWN
-    return f"{100 * estimate.value:.1f}" + ("" if estimate.error is None else f" ± {100 * estimate.error:.1f}")
+    return f"{100 * found.value:.1f}" + ("" if found.error is None else f" ± {100 * TWO_SIDED * found.error:.1f}")
 
 
 def _shown_benchmarks(summary: Summary) -> list[str]:
@@ -304,7 +324,7 @@ def _shown_benchmarks(summary: Summary) -> list[str]:
 def _accuracies(policy: PolicySummary, shown: Sequence[str]) -> list[str]:
     overall = policy.overall
     whole = f"{100 * overall.low:.1f} to {100 * overall.high:.1f}" if overall.failed or overall.unjudged else UNKNOWN
-    by_benchmark = [_percent_of(policy.benchmarks[name]) for name in shown]
+    by_benchmark = [percent(policy.benchmarks[name]) for name in shown]
     counts = [str(overall.failed), str(overall.unjudged)]
     return [policy.policy, *by_benchmark, percent(policy.average), *counts, whole]
 
@@ -318,12 +338,6 @@ def _costs(policy: PolicySummary) -> list[str]:
         f"{policy.calls:.2f}",
         f"{policy.steps:.2f}",
     ]
-
-
-def _percent_of(accuracy: Accuracy) -> str:
-    if accuracy.value is None:
-        return UNKNOWN
-    return f"{100 * accuracy.value:.1f}" + ("" if accuracy.error is None else f" ± {100 * accuracy.error:.1f}")
 
 
 def _difference(found: Difference | None) -> list[str]:
@@ -346,30 +360,11 @@ def _legend(summary: Summary) -> str:
 
 
 _READ_ACCURACIES: Final = (
-    "Accuracies are in per cent with their standard error, clustered by task; failed runs and unjudged answers are in "
-    "none of them, and the bounds say what the accuracy over all results would be if all of those were wrong, or right."
+    "Accuracies are in per cent with the half width of their 95 % interval, clustered by task; failed runs and "
+    "unjudged answers are in none of them, and the bounds say what the accuracy over all results would be if all of "
+    "those were wrong, or right."
 )
 _READ_COSTS: Final = "Tokens, cost by the price list, latency, calls and steps are per sample, failed ones included."
-
-
-def _numbers(accuracy: Accuracy) -> list[object]:
-    counts = [accuracy.tasks, accuracy.right, accuracy.wrong, accuracy.unjudged, accuracy.failed]
-    return [accuracy.value, accuracy.error, accuracy.low, accuracy.high, *counts]
-
-
-def _takes(policy: PolicySummary, benchmark: str) -> list[object]:
-    if benchmark != "all":
-        return [""] * 8
-    tokens: list[object] = [policy.input_tokens, policy.output_tokens]
-    return [
-        *tokens,
-        policy.list_usd,
-        policy.paid_usd,
-        policy.latency_s,
-        policy.calls,
-        policy.completions,
-        policy.steps,
-    ]
 
 
 _GROUPS: Final = ("size", "topology", "worker", "role", "diversity")

@@ -18,6 +18,8 @@ from typing import NamedTuple
 from wfdsl.evaluation.trials import Trial
 
 CONFIDENCE = 0.95
+TWO_SIDED = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+"""Standard errors in half of a 95 % interval."""
 _MOST_REPEATS = 1000  # differences are fractions of repeats: floats are read back as such
 
 
@@ -211,7 +213,7 @@ def interval_of(values: Sequence[float]) -> Interval:
     count = len(values) + 2
     centre = sum(values) / count
     variance = (sum(value * value for value in values) + 2) / count - centre**2
-    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(variance / count)
+    half = TWO_SIDED * math.sqrt(variance / count)
     return Interval(sum(values) / len(values), max(centre - half, -1.0), min(centre + half, 1.0))
 
 

@@ -237,6 +237,10 @@ _SYNC_EVERY_S: Final = 1.0
 """Seconds of results that a power cut may lose; their calls are in the journal. Our choice."""
 
 
+RESULTS: Final = "results.jsonl"
+"""The file of an evaluation's trials, in its folder."""
+
+
 class Results:
     """A file of results that is open for writing."""
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from typing import Any, assert_never
 
 from wfdsl.errors import UsageError
@@ -21,6 +18,7 @@ from wfdsl.grading.sandbox import Sandbox
 from wfdsl.grading.statements import AnswerKind, final_statement
 from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Outcome, Verdict
+from wfdsl.own_code import load_function
 from wfdsl.tasks.task import Task
 
 
@@ -83,26 +81,13 @@ async def _compared(kind: AnswerKind, gold: str, answer: str, task: Task) -> Ver
 
 
 def load_grader(name: str) -> Callable[[Task, str], Any]:
-    """The function that `module:function` names: `function(task, text) -> bool | float | Verdict`, async or not.
+    """The function that `file.py:name` or `module:name` names: `function(task, text) -> bool | float | Verdict`, async
+    or not.
 
     Raises:
         UsageError: there is no such function, or it cannot be imported.
     """
-    module_name, _, function_name = name.partition(":")
-    if not module_name or not function_name:
-        raise UsageError(f'grader {name!r}: write it as "module:function"')
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)  # last: a file of the current folder must not hide an installed package
-    try:
-        found: Any = import_module(module_name)
-        for part in function_name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"grader {name!r}: {error}. Looked for here and on PYTHONPATH") from error
-    if not callable(found):
-        raise UsageError(f"grader {name!r}: {function_name} is not a function")
-    return found  # type: ignore[no-any-return]  # what it returns is checked when it is called
+    return load_function(name)  # type: ignore[no-any-return]  # what it returns is checked when it is called
 
 
 async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:

@@ -11,31 +11,22 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wfdsl.config import check_options, option
 from wfdsl.errors import WfdslError
 from wfdsl.render.text import counted
+from wfdsl.settings import Table, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Table):
     """The most that a run may spend, its nested runs and earlier processes included: the table [budget].
 
     Only wall time starts again when a run is resumed.
     """
 
-    calls: int | None = option(
-        None, help="most calls, attempts that failed included", flag="--budget-calls", metavar="N", minimum=0
-    )
-    tokens: int | None = option(
-        None, help="most tokens, input and output", flag="--budget-tokens", metavar="N", minimum=0
-    )
-    usd: float | None = option(None, help="most US dollars", flag="--budget-usd", metavar="USD", minimum=0)
-    seconds: float | None = option(
-        None, help="most seconds of wall time, from the start of the run", flag="--budget-seconds", metavar="S", above=0
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    calls: int | None = option(None, "most calls, attempts that failed included", "--budget-calls", ge=0)
+    tokens: int | None = option(None, "most tokens, input and output", "--budget-tokens", ge=0)
+    usd: float | None = option(None, "most US dollars", "--budget-usd", ge=0)
+    seconds: float | None = option(None, "most seconds of wall time, from the start of the run", gt=0)
 
 
 UNLIMITED = Budget()

@@ -7,66 +7,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from wfdsl.config import check_options, did_you_mean, option, options_of, to_table
 from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.context import Question, QuestionFor
 from wfdsl.interpreter.record import workflow_from_list, workflow_to_list
 from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Workflow
+from wfdsl.settings import Table, changed, option, options_of, to_table
 
 LONGEST_WAIT_S = 600.0
 """A server may ask for a wait of weeks; a run fails with a message rather than wait that long. Our choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(Table):
     """How a workflow is run: the table [run] of a TOML file, and the options of `wfdsl.run`."""
 
     concurrency: int | None = option(
-        None,
-        help="most calls in flight at once",
-        flag="--concurrency",
-        metavar="N",
-        minimum=1,
-        default_text="the workers' own limits",
+        None, "most calls in flight at once", "--concurrency", default_text="the workers' own limits", ge=1
     )
     seed: int | None = option(
-        None,
-        help="makes workers that honour a seed repeatable; each step gets its own from it",
-        flag="--seed",
-        metavar="N",
+        None, "makes workers that honour a seed repeatable; each step gets its own from it", "--seed"
     )
-    timeout_s: float | None = option(
-        None, help="most seconds for the whole run", flag="--timeout", metavar="S", above=0, default_text="no limit"
-    )
+    timeout_s: float | None = option(None, "most seconds for the whole run", "--timeout", default_text="no limit", gt=0)
     step_timeout_s: float | None = option(
         None,
-        help="most seconds for a step, from when it may start; its fallback worker has as many again",
-        flag="--step-timeout",
-        metavar="S",
-        above=0,
+        "most seconds for a step, from when it may start; its fallback worker has as many again",
         default_text="the workers' own limits",
+        gt=0,
     )
     longest_wait_s: float = option(
         LONGEST_WAIT_S,
-        help="longest wait for another attempt in seconds, whatever a server asks for and however long it refuses",
-        above=0,
+        "longest wait for another attempt in seconds, whatever a server asks for and however long it refuses",
+        gt=0,
     )
-    question_for: QuestionFor = option("all", help="which steps are shown the question", flag="--question-for")
-    run_dead_steps: bool = option(
-        default=False, help="also run steps that cannot change the answer", flag="--all-steps"
-    )
-    max_depth: int = option(1, help="levels of nested Conductor nodes", flag="--max-depth", metavar="N", minimum=0)
-    reuse: bool = option(default=False, help="use replies of other runs in the journal", flag="--reuse")
-    ask_again: bool = option(
-        default=False, help="resume although kept replies do not fit the pool or the options", flag="--ask-again"
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self)
+    question_for: QuestionFor = option("all", "which steps are shown the question")
+    run_dead_steps: bool = option(False, "also run steps that cannot change the answer")
+    max_depth: int = option(1, "levels of nested Conductor nodes", ge=0)
+    reuse: bool = option(False, "use replies of other runs in the journal")
+    ask_again: bool = option(False, "resume although kept replies do not fit the pool or the options", "--ask-again")
 
     def manifest(self) -> dict[str, Any]:
         """The options of a run as plain values, without those that a subclass adds; None is left out."""
@@ -82,16 +63,9 @@ def configured(config: RunConfig | None, options: Mapping[str, Any]) -> RunConfi
     """A configuration with some options changed, as `wfdsl.run` takes them by name.
 
     Raises:
-        UsageError: a value does not fit.
-        TypeError: there is no such option.
+        UsageError: there is no such option, or a value does not fit.
     """
-    known = DEFAULT if config is None else config
-    if not options:
-        return known
-    for name in options:
-        if name not in _NAMES:
-            raise TypeError(f"a run has no option {name!r}. {did_you_mean(name, _NAMES)}")
-    return replace(known, **options)
+    return changed(DEFAULT if config is None else config, options)
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:

@@ -85,6 +85,11 @@ class Journal:
     ) -> None:
         self.close()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has been closed, or its thread has ended by a mistake."""
+        return self._writer.has_ended
+
     async def do(self, operation: Operation) -> Any:
         """Run an operation of another module on the journal's file; its result comes once it is durable.
 

@@ -271,6 +271,11 @@ class JournalWriter:
         """Let the operations run as they come."""
         self._thread.start()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether no operation can be run any more."""
+        return self._ended
+
     async def do(self, operation: Operation) -> Any:
         """Run an operation; its result comes once it is durable.
 

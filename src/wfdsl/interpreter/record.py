@@ -16,8 +16,8 @@ from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.context import Question
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.notebook import ReadInNotebooks
 from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage, WorkerFailure
+from wfdsl.render.notebook import DrawnRun
 from wfdsl.render.status import State, StepStatus
 from wfdsl.render.text import counted
 
@@ -128,7 +128,7 @@ class LostCall:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Run(ReadInNotebooks):
+class Run(DrawnRun):
     """What happened when a workflow was run."""
 
     id: str

@@ -93,6 +93,8 @@ async def run(
         raise UsageError("account: the tracker of a budget is not within another one; give a Budget with it")
     if names is None and workflow.labels is not None:
         names = workflow.labels.names
+    if workflow.labels is not None and workflow.labels.title:
+        origin = {"title": workflow.labels.title, **(origin or {})}
     check_names(names, workflow)
     run_id = new_run_id() if run_id is None else run_id
     tracker = budget if isinstance(budget, BudgetTracker) else None

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-from wfdsl.config import check_options, option
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics import MOST_SHOWN, Diagnostic, more_of_the_same
 from wfdsl.language.source import Span
 from wfdsl.language.tree import ALL, AccessNode, WorkflowTree
+from wfdsl.settings import Table, option
 
 DEFAULT_MAX_STEPS = 5  # arXiv 2512.04388, section 4: at most five steps
 MAX_CHARS = 1 << 20  # characters of a text that is read; our choice
@@ -61,49 +61,41 @@ class PoolLike(PoolShape, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckConfig:
+class CheckConfig(Table):
     """What a text is checked against. `analyze`, `parse` and `load` take the same options as keyword arguments."""
 
     pool: PoolShape | Collection[int] | int | None = None
     """The pool of workers, its size, or the indices of its workers; None: any worker from 0 is allowed."""
     max_steps: int | None = option(
         DEFAULT_MAX_STEPS,
-        help="the most steps",
-        minimum=1,
-        flag="--max-steps",
-        metavar="N",
+        "the most steps",
+        "--max-steps",
         default_text="5 for completions, no limit for workflow files",
+        ge=1,
     )
     profile: Profile = option(
         "strict",
-        help="whether a repair of a completion is an error (strict, as in training) or a warning (lenient)",
-        flag="--profile",
+        "whether a repair of a completion is an error (strict, as in training) or a warning (lenient)",
+        "--profile",
     )
     recursion: bool = option(
-        False,
-        help="read as a later round than the first: three empty lists keep the previous response",
-        flag="--recursion",
+        False, "read as a later round than the first: three empty lists keep the previous response", "--recursion"
     )
     access: AccessScheme = option(
-        "lists",
-        help="what an access entry may be: also a list of earlier steps, or only [] and all (binary)",
-        flag="--access",
+        "lists", "what an access entry may be: also a list of earlier steps, or only [] and all (binary)", "--access"
     )
     """Source: arXiv 2512.04388, whose main results are under the binary scheme; lists are its ablation."""
-    max_chars: int = option(
-        MAX_CHARS, help="the longest text that is read, in characters", minimum=1, flag="--max-chars", metavar="N"
-    )
+    max_chars: int = option(MAX_CHARS, "the longest text that is read, in characters", ge=1)
     depth_left: int | None = option(
-        None, help="the levels of recursion that are left for Conductor nodes; None: not known", minimum=0
+        None, "the levels of recursion that are left for Conductor nodes; None: not known", ge=0
     )
     marked: bool = option(
-        False,
-        help="the completion was written under a grammar with `max_reasoning`: the lists follow its marker line",
+        False, "the completion was written under a grammar with `max_reasoning`: the lists follow its marker line"
     )
 
     def __post_init__(self) -> None:
         """Raise `UsageError` if an option has the wrong type or is outside its config."""
-        check_options(self)
+        Table.__post_init__(self)
         if self.pool is not None and type(self.pool) is not int and not hasattr(self.pool, "indices"):
             _require_indices(self.pool)
 
@@ -119,19 +111,6 @@ class CheckConfig:
     def conductors(self) -> Collection[int]:
         """The indices of the workers that are Conductors."""
         return frozenset(getattr(self.pool, "conductors", ()))
-
-
-class CheckOptions(TypedDict, total=False):
-    """The options of `CheckConfig` as keyword arguments."""
-
-    pool: PoolShape | Collection[int] | int | None
-    max_steps: int | None
-    profile: Profile
-    recursion: bool
-    access: AccessScheme
-    max_chars: int
-    depth_left: int | None
-    marked: bool
 
 
 def _require_indices(pool: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from wfdsl.errors import WfdslError
 from wfdsl.language.source import Source, Span
+from wfdsl.settings import closest
 
 NOWHERE = Span(0, 0)  # of a problem in a value that was never a text
 Severity: TypeAlias = Literal["error", "warning", "note"]
@@ -71,8 +72,6 @@ def once_per_place(found: list[Diagnostic]) -> list[Diagnostic]:
 _SHORTEST = 2  # characters; our choice
 _LONGEST = 60  # characters of a word that is looked up; our choice
 _CANDIDATES = 200  # known words that it is compared with; our choice
-_CLOSE = 0.6  # difflib's own default
-_SHORTEST_BEGINNING = 3  # letters
 
 
 class Suggestions:
@@ -86,14 +85,7 @@ class Suggestions:
         if self._left == 0 or not _SHORTEST <= len(word) <= _LONGEST:
             return None
         self._left -= 1
-        from difflib import get_close_matches  # noqa: PLC0415  (start-up time: only misspelt words need it)
-
-        written = {candidate.casefold(): candidate for candidate in islice(known, _CANDIDATES)}
-        folded = word.casefold()
-        if near := get_close_matches(folded, written, n=1, cutoff=_CLOSE):
-            return written[near[0]]
-        begun = [candidate for start, candidate in written.items() if start.startswith(folded)]
-        return begun[0] if begun and len(word) >= _SHORTEST_BEGINNING else None
+        return closest(word, islice(known, _CANDIDATES))
 
     def hint(self, word: str, known: Iterable[str]) -> str:
         """`did you mean ...?`, or nothing."""

@@ -13,7 +13,7 @@ from wfdsl.language.check import CheckConfig, check, empty_workflow
 from wfdsl.language.diagnostics import NOWHERE, Diagnostic, WorkflowError
 from wfdsl.language.literals import MOST_DIGITS
 from wfdsl.language.tree import ALL, Access, AccessNode, Node, Worker, WorkflowTree
-from wfdsl.notebook import DrawnInNotebooks
+from wfdsl.render.notebook import Drawn
 
 _SHOWN_WORKERS = 8  # in the short form; our choice
 
@@ -55,7 +55,7 @@ class Labels:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Workflow(DrawnInNotebooks):
+class Workflow(Drawn):
     """Steps in order; the last one's response is the answer."""
 
     steps: tuple[Step, ...]

@@ -31,7 +31,7 @@ from wfdsl.language.diagnostics import Diagnostic
 from wfdsl.language.source import Source
 from wfdsl.language.workflow import Workflow
 from wfdsl.mcp.folder import Folder
-from wfdsl.pictures import to_dot, to_mermaid, to_svg, to_terminal
+from wfdsl.render.pictures import to_mermaid, to_svg, to_terminal
 from wfdsl.workers.pool import Pool, pool_names
 
 Result: TypeAlias = dict[str, Any]
@@ -48,7 +48,7 @@ Cap: TypeAlias = Annotated[
 ]
 RunId: TypeAlias = Annotated[str, Field(min_length=1, description="the id of a run of this folder, or how it begins")]
 
-_DRAWN: Final = {"mermaid": to_mermaid, "svg": to_svg, "dot": to_dot, "terminal": lambda value: str(to_terminal(value))}
+_DRAWN: Final = {"mermaid": to_mermaid, "svg": to_svg, "terminal": lambda value: str(to_terminal(value))}
 _READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _PAYS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
 _INSTRUCTIONS: Final = """\
@@ -122,7 +122,7 @@ class Tools:
         file: File = None,
         text: Text = None,
         run_id: RunId | None = None,
-        format: Literal["mermaid", "svg", "dot", "terminal"] = "mermaid",  # noqa: A002  (the name of the argument)
+        format: Literal["mermaid", "svg", "terminal"] = "mermaid",  # noqa: A002  (the name of the argument)
     ) -> str:
         """Draw a workflow, or a run with the state of each step."""
         with _told():

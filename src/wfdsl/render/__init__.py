@@ -1,1 +1,1 @@
-"""Pictures of a workflow: terminal, Mermaid, DOT, SVG and JSON, all from one `Drawing` of `render.model`."""
+"""Pictures of workflows and runs in every format, all from one `Drawing` of `render.model`."""

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
+from wfdsl.language.workflow import Workflow
 from wfdsl.render.markup import STYLE as MARKUP_STYLE
 from wfdsl.render.markup import markup
-from wfdsl.render.model import Note
+from wfdsl.render.model import Drawing, Note, Options, panel_of_value
 from wfdsl.render.status import State
 from wfdsl.render.svg import STYLE as PICTURE_STYLE
+from wfdsl.render.svg import svg_of
 from wfdsl.render.text import harmless
 
 
@@ -124,6 +126,42 @@ ul{margin:.25rem 0;padding-left:1.25rem}
 @media print{details{break-inside:avoid}}
 """.strip()
 _STYLE += f"\n{MARKUP_STYLE}"
+
+
+def page_of_value(workflow: Workflow, options: Options) -> Page:
+    """The page of a workflow that has not run."""
+    picture = panel_of_value(workflow, options)
+    assert picture.drawing is not None  # it is a workflow's
+    return Page(
+        title=picture.title or "Workflow",
+        description=picture.description,
+        svg=svg_of(picture),
+        sections=(Section(anchor="workflow", title="Steps", steps=tuple(_planned(picture.drawing))),),
+    )
+
+
+def _planned(drawing: Drawing) -> Iterator[StepText]:
+    """The steps of a workflow that has not run."""
+    names = [drawing.names[step] if drawing.names else f"step {step}" for step in range(len(drawing.workflow))]
+    for index, card in drawing.by_step():
+        yield StepText(
+            anchor=anchor_of((index,)),
+            name=names[index],
+            worker=card.worker_label,
+            subtask=drawing.workflow[index].subtask,
+            sees=tuple(Link(names[seen], anchor_of((seen,))) for seen in drawing.workflow.sees(index)),
+            facts=tuple(Fact("marks", tag) for tag in card.tags),
+        )
+
+
+def dotted(path: tuple[int, ...]) -> str:
+    """The path of a step as addresses have it."""
+    return ".".join(map(str, path))
+
+
+def anchor_of(path: tuple[int, ...]) -> str:
+    """The address of a step on its page."""
+    return f"step={dotted(path)}"
 
 
 def html_of(page: Page) -> str:

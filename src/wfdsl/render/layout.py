@@ -43,23 +43,26 @@ class Layout:
     rows: tuple[tuple[Spot, ...], ...]
     x: Mapping[Spot, float]
     lines: Mapping[tuple[int, int], tuple[Spot, ...]]
+    row_of: Mapping[Spot, int]
 
 
 def place(
-    edges: Sequence[tuple[int, int]], count: int, *, box: float, lane: float, gap: float, row_length: int
+    edges: Sequence[tuple[int, int]], widths: Sequence[float], *, lane: float, gap: float, row_length: int
 ) -> Layout:
-    """Lay out boxes 0 to count - 1 whose edges all lead from a lower number to a higher one.
+    """Lay out boxes whose edges all lead from a lower number to a higher one.
 
-    `box` and `lane` are widths, `gap` the distance between boxes; at most `row_length` boxes share a row, because wider
-    pictures cannot be read. Units: whatever `box` is in. Time: O(n^2) for n boxes and lanes in the worst case.
+    `widths` are those of the boxes, `lane` that of a lane, `gap` the distance between boxes; at most `row_length` boxes
+    share a row, because wider pictures cannot be read. Time: O(n^2) for n boxes and lanes in the worst case.
     """
-    row = _rows(edges, count, row_length=row_length)
+    row = _rows(edges, len(widths), row_length=row_length)
     lines = _lines(edges, row)
     above, below = _neighbours(lines.values())
     rows = _untangled(_initial(row, lines.values()), above, below)
-    x = _positions(rows, above, below, _Sizes(box, lane, gap))
-    left = min((x[spot] - _Sizes(box, lane, gap).of(spot) / 2 for spot in x), default=0.0)
-    return Layout(tuple(map(tuple, rows)), {spot: place - left for spot, place in x.items()}, lines)
+    sizes = _Sizes(widths, lane, gap)
+    x = _positions(rows, above, below, sizes)
+    left = min((x[spot] - sizes.of(spot) / 2 for spot in x), default=0.0)
+    row_of = {spot: number for number, spots in enumerate(rows) for spot in spots}
+    return Layout(tuple(map(tuple, rows)), {spot: place - left for spot, place in x.items()}, lines, row_of)
 
 
 def _rows(edges: Iterable[tuple[int, int]], count: int, *, row_length: int) -> list[int]:
@@ -163,12 +166,12 @@ def _inversions(places: Sequence[int]) -> int:
 
 
 class _Sizes(NamedTuple):
-    box: float
+    widths: Sequence[float]
     lane: float
     gap: float
 
     def of(self, spot: Spot) -> float:
-        return self.lane if isinstance(spot, Lane) else self.box
+        return self.lane if isinstance(spot, Lane) else self.widths[spot]
 
     def apart(self, left: Spot, right: Spot) -> float:
         """The least distance between the centres of two neighbours in a row; lanes lie close together."""

@@ -5,7 +5,7 @@ Conductor, and the runs inside Conductor nodes.
 
 A step that sees `"all"` is tagged so, and edges that its other edges imply are left out: thirty steps that all see
 everything are one line of cards and not a thicket. A list of steps is drawn as it was written, edge for edge. Copies
-of a step (same worker, subtask and neighbours) share one card.
+of a step (same worker, subtask and neighbours) share one card; so do more than eight steps with the same neighbours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
@@ -25,6 +25,8 @@ from wfdsl.render.text import counted, plain
 
 FEWEST_COPIES: Final = 3
 """As many equal steps share one card; two side by side are as easy to read as one card that says so. Our choice."""
+WIDEST: Final = 8
+"""More cards of equal neighbours share one that lists their steps. Our choice."""
 _MOST_REASONS: Final = 3
 """Reasons of failure that the card of copies lists; our choice."""
 _MOST_LISTED: Final = 3
@@ -62,6 +64,8 @@ class Card:
     heading: str
     """The step's name, or its index in words."""
     is_named: bool
+    members: str
+    """The names of the steps, where the heading does not say them."""
     worker: Worker
     worker_label: str
     subtask: str
@@ -117,13 +121,17 @@ class Drawing:
     """A workflow ready to be drawn."""
 
     workflow: Workflow
-    names: Sequence[str] | None
-    status: Mapping[int, StepStatus]
+    options: Options
     cards: tuple[Card, ...]
     topology: Topology
     depth: int
     width: int
     calls: int
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """The steps' names, in order."""
+        return self.options.get("names")
 
     @property
     def entries(self) -> tuple[int, ...]:
@@ -134,6 +142,14 @@ class Drawing:
     def edges(self) -> tuple[tuple[int, int], ...]:
         """The lines to draw, from the position of the earlier card to that of the later one."""
         return tuple((seen, at) for at, card in enumerate(self.cards) for seen in card.drawn)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """How many lines lead one after the other from the question to each card."""
+        found: list[int] = []
+        for card in self.cards:
+            found.append(1 + max((found[seen] for seen in card.drawn), default=0))
+        return tuple(found)
 
     @property
     def summary(self) -> str:
@@ -168,6 +184,8 @@ class Panel:
     drawing: Drawing | None = None
     inside: Mapping[int, tuple[Panel, ...]] = field(default_factory=dict)
     """The workflows that ran inside a step, in order."""
+    path: tuple[int, ...] = ()
+    """Where it is in a run: the step that it is inside of and its round, after those further out."""
     is_shell: bool = False
     """Whether the drawing only holds what is inside: the one step of a run that a Conductor answered."""
 
@@ -213,14 +231,19 @@ def _place(found: list[Placed], outer: Placed) -> None:
             _place(found, inner)
 
 
-def panel_of(workflow: Workflow, **options: Unpack[Options]) -> Panel:
-    """The picture of a workflow.
+def panel_of_value(workflow: Workflow, options: Options) -> Panel:
+    """The picture of a workflow, with what its file calls things where the options do not say it.
 
     Raises:
         ValueError: `names` has not one name for each step.
     """
-    title, description = plain(options.get("title", "")), plain(options.get("description", ""))
-    return Panel(title, description, drawing=draw(workflow, **options))
+    said: Options = {}
+    if (labels := workflow.labels) is not None:
+        said = {"names": labels.names, "title": labels.title, "workers": labels.workers}
+        said["description"] = labels.description
+    said.update(options)
+    title, description = plain(said.get("title", "")), plain(said.get("description", ""))
+    return Panel(title, description, drawing=draw(workflow, **said))
 
 
 def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
@@ -229,17 +252,16 @@ def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
     Raises:
         ValueError: `names` has not one name for each step.
     """
-    names, status = options.get("names"), options.get("status") or {}
+    names = options.get("names")
     if names is not None and len(names) != len(workflow):
         raise ValueError(f"{counted(len(workflow), 'step')} but {counted(len(names), 'name')}: give one for each")
     graph = graph_of(workflow)
     opened = range(len(workflow)) if options.get("all_copies") else options.get("opened", ())
-    groups = _groups(workflow, opened)
+    groups = _groups(workflow, opened, options.get("conductors", ()))
     position = {step: at for at, steps in enumerate(groups) for step in steps}
     return Drawing(
         workflow=workflow,
-        names=names,
-        status=status,
+        options=options,
         cards=tuple(_card(workflow, steps, position, options) for steps in groups),
         topology=graph.topology,
         depth=graph.depth,
@@ -248,10 +270,10 @@ def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
     )
 
 
-def _groups(workflow: Workflow, opened: Collection[int]) -> list[tuple[int, ...]]:
-    """The steps that share a card, in the order of the first of each.
+def _groups(workflow: Workflow, opened: Collection[int], conductors: Collection[int]) -> list[tuple[int, ...]]:
+    """The steps that share a card, in the order of the first of each: copies, and the steps of a layer that is wide.
 
-    Copies see the same steps and are seen by the same steps, so that one line stands for the lines of all.
+    They see the same steps and are seen by the same steps, so that one line stands for the lines of all.
     """
     seen_by = defaultdict(list)
     for index in range(len(workflow)):
@@ -259,12 +281,19 @@ def _groups(workflow: Workflow, opened: Collection[int]) -> list[tuple[int, ...]
             seen_by[earlier].append(index)
     alike: dict[Any, list[int]] = defaultdict(list)
     for index, step in enumerate(workflow):
-        seen = step.access, workflow.sees(index)
-        alike[replace(step, access=()), seen, tuple(seen_by[index])].append(index)
+        is_answer = index == len(workflow) - 1
+        place = step.access == ALL, workflow.sees(index), tuple(seen_by[index]), is_answer
+        alike[replace(step, access=()), *place].append(index)
     groups: list[tuple[int, ...]] = []
-    for steps in alike.values():
-        is_stack = len(steps) >= FEWEST_COPIES and not any(step in opened for step in steps)
-        groups += [tuple(steps)] if is_stack else [(step,) for step in steps]
+    beside: dict[Any, list[tuple[int, ...]]] = defaultdict(list)
+    for (step, *place), steps in alike.items():
+        is_stack = len(steps) >= FEWEST_COPIES and not any(each in opened for each in steps)
+        stacks = [tuple(steps)] if is_stack else [(each,) for each in steps]
+        is_plain = not is_conductor(step, conductors) and not any(each in opened for each in steps)
+        beside[tuple(place) if is_plain else (step, *place)] += stacks
+    for cards in beside.values():
+        is_wide = len(cards) > WIDEST and not any(step in opened for card in cards for step in card)
+        groups += [tuple(sorted(step for card in cards for step in card))] if is_wide else cards
     return sorted(groups)
 
 
@@ -278,9 +307,10 @@ def _card(workflow: Workflow, steps: tuple[int, ...], position: Mapping[int, int
         steps=steps,
         heading=_heading(steps, names),
         is_named=bool(names),
+        members=_members(steps, names),
         worker=step.worker,
-        worker_label=_worker_label(step.worker, options.get("workers") or {}),
-        subtask=plain(step.subtask),
+        worker_label=_listed(_worker_label(workflow[each].worker, options.get("workers") or {}) for each in steps),
+        subtask=_listed(plain(workflow[each].subtask) for each in steps),
         access=step.access,
         sees=workflow.sees(first),
         drawn=tuple(dict.fromkeys(position[seen] for seen in drawn)),
@@ -300,8 +330,18 @@ def _heading(steps: tuple[int, ...], names: Sequence[str] | None) -> str:
         return f"step {steps[0]}" if len(steps) == 1 else f"steps {spans(steps)}"
     if len(steps) == 1:
         return plain(names[steps[0]])
-    bases = {found[1] if (found := _NUMBERED.fullmatch(names[step])) else names[step] for step in steps}
+    bases = _bases(steps, names)
     return plain(bases.pop()) if len(bases) == 1 else f"{plain(names[steps[0]])} to {plain(names[steps[-1]])}"
+
+
+def _bases(steps: Sequence[int], names: Sequence[str]) -> set[str]:
+    return {found[1] if (found := _NUMBERED.fullmatch(names[step])) else names[step] for step in steps}
+
+
+def _members(steps: Sequence[int], names: Sequence[str] | None) -> str:
+    if not names or len(_bases(steps, names)) == 1:
+        return ""
+    return ", ".join(plain(names[step]) for step in steps)
 
 
 def spans(steps: Sequence[int]) -> str:
@@ -344,6 +384,14 @@ def _which(steps: Sequence[int], names: Sequence[str] | None) -> str:
     if names is not None:
         return ", ".join(plain(names[step]) for step in steps)
     return f"step{'' if len(steps) == 1 else 's'} {spans(steps)}"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """The text that all steps of a card have, or each one with the number of steps that have it."""
+    counts = Counter(texts)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return " · ".join(text if count == 1 else f"{text} × {count}" for text, count in counts.items())
 
 
 def _worker_label(worker: Worker, labels: Mapping[int, str]) -> str:
@@ -400,8 +448,8 @@ def _plain_steps(drawing: Drawing, panel: Panel) -> Iterator[dict[str, Any]]:
             "depth": step.depth,
             "settings": step.settings,
         }
-        if index in drawing.status:
-            found["status"] = asdict(drawing.status[index])
+        if index in (status := drawing.options.get("status") or {}):
+            found["status"] = asdict(status[index])
         if index in panel.inside:
             found["inside"] = [_plain_panel(each) for each in panel.inside[index]]
         yield found

@@ -1,24 +1,27 @@
 """An SVG picture: for each workflow rows of cards, from the question at the top to the answer at the bottom.
 
+A workflow that ran inside a step is drawn inside the step's card.
+
 The picture is whole in itself (no fonts, scripts or images are fetched, no ids that could clash in a notebook),
 brings its own background, and follows the reader's light or dark setting where the viewer knows it. Units: pixels.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from html import escape
 from typing import NamedTuple, TypeAlias
-from xml.sax.saxutils import escape
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.layout import Lane, Layout, Spot, place
-from wfdsl.render.model import Card, Drawing, Panel, Placed, placed
+from wfdsl.render.layout import Layout, place
+from wfdsl.render.model import Card, Drawing, Panel, spans
+from wfdsl.render.routing import LANE, routed
 from wfdsl.render.text import shorten, text_width, wrap
 
 _MARGIN = 24
 _PAD = 14
 _LINE = 17
-_ROW_GAP = 46
 _ROW_LENGTH = 8
 _PILL = (92, 28)
 _TITLE = 16
@@ -28,14 +31,17 @@ _SMALL = 11
 _SUBTASK_LINES = 4
 _REASON_LINES = 12
 _NOTE_LINES = 8
+_MEMBER_LINES = 20
 _STACKED = 4  # how far the cards of a stack after the first one stand out
-_INDENT = 28  # for each workflow that a workflow ran in
+_INNER_MARGIN, _INSET = 12, 10  # in and around a workflow that is drawn inside a card
+_ROOMY, _NARROW, _MOST_ROOMY = 212.0, 168.0, 5  # widths of cards, and how many roomy ones share a row
 _WIDEST_CAPTION = 720.0
 _BOLD = 1.15  # bold letters, and typefaces wider than Arial
 
 STYLE = """
 .wfdsl{max-width:100%;height:auto}
-.wfdsl text{font-family:-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif;fill:#1f2430}
+.wfdsl text{font-family:-apple-system,"Segoe UI",Roboto,Helvetica,Arial,"Liberation Sans","DejaVu Sans","Noto Sans",
+sans-serif;fill:#1f2430}
 .wfdsl .page{fill:#fafbfc;stroke:#e3e6eb}
 .wfdsl .title{font-size:16px;font-weight:600}
 .wfdsl .heading{font-size:13.5px;font-weight:600}
@@ -75,20 +81,17 @@ STYLE = """
 """.strip()
 
 
-LinkOf: TypeAlias = Callable[[Card], Mapping[str, str]]
-"""The attributes of the link that a card is, such as `href`."""
+LinkOf: TypeAlias = Callable[[Card, tuple[int, ...]], Mapping[str, str]]
+"""The attributes of the link that a card is, such as `href`; it is given the card and the path of its workflow."""
 
 
 def svg_of(panel: Panel, link: LinkOf | None = None) -> str:
     """Draw a picture as a complete SVG document; with `link`, each card is a link."""
-    return "\n".join(_document([_Sheet(each) for each in placed(panel)], link))
-
-
-_EMPTY = Layout((), {}, {})
+    return "\n".join(_document(_Sheet(panel), link))
 
 
 class _Lettered(NamedTuple):
-    """A card with its text broken into lines."""
+    """A card with its text broken into lines, and the workflows that ran inside its step."""
 
     card: Card
     heading: str
@@ -98,9 +101,10 @@ class _Lettered(NamedTuple):
     subtask: tuple[str, ...]
     notes: tuple[tuple[str, str], ...]
     """Small lines at the foot: the style and the text of each."""
+    inside: tuple[_Sheet, ...]
 
     @property
-    def height(self) -> float:
+    def text_height(self) -> float:
         return (
             2 * _PAD
             + _LINE * (2 + len(self.subtask) + len(self.notes))
@@ -109,78 +113,111 @@ class _Lettered(NamedTuple):
             - 4
         )
 
+    @property
+    def height(self) -> float:
+        return self.text_height + sum(sheet.height + _PAD / 2 for sheet in self.inside)
+
 
 class _Sheet:
     """Where everything of a panel is. Box 0 of the layout is the question, box i + 1 is card i."""
 
-    def __init__(self, found: Placed) -> None:
-        panel = found.panel
-        self.panel = panel
-        self.level = found.level
+    width: float
+    height: float
+
+    def __init__(self, panel: Panel, *, is_inside: bool = False) -> None:
+        self.panel, self.is_inside = panel, is_inside
         self.drawing = drawing = panel.shown
-        self.box_width, self.layout = _laid_out(drawing) if drawing else (0.0, _EMPTY)
-        self.cards = tuple(_lettered(card, self.box_width) for card in drawing.cards) if drawing else ()
-        self.row = {spot: number for number, row in enumerate(self.layout.rows) for spot in row}
-        self.heights = tuple(max(map(self._height, row), default=0.0) for row in self.layout.rows)
+        inside = {step: tuple(_Sheet(each, is_inside=not panel.is_shell) for each in panel.inside[step])
+                  for step in panel.inside}  # fmt: skip
+        self.below = () if drawing else tuple(sheet for sheets in inside.values() for sheet in sheets)
+        self.cards: tuple[_Lettered, ...] = ()
+        self.widths: tuple[float, ...] = ()
+        margin = _INNER_MARGIN if is_inside else _MARGIN
+        drawn = high = 0.0
+        if drawing:
+            self.cards, self.widths, layout = _laid_out(drawing, inside)
+            self.routes = routed(layout)
+            self.heights = tuple(max(map(self.box_height, row)) for row in self._boxes())
+            drawn = max(self.routes.x[spot] + self.widths[spot] / 2 for row in self._boxes() for spot in row)
+            drawn = max(drawn, *(at + LANE / 2 for at in self.routes.x.values()))
+            high = sum(self.heights) + sum(gap.height for gap in self.routes.gaps)
         summary = drawing.summary if drawing else ""
         caption = max(_BOLD * text_width(panel.title, _TITLE), text_width(summary, _SMALL), *_note_widths(panel))
-        drawn = max((at + self.box_width / 2 for at in self.layout.x.values()), default=0.0)
-        self.width = max(drawn, min(caption, _WIDEST_CAPTION)) + 2 * _MARGIN
-        self.left = (self.width - drawn) / 2
-        self.caption = tuple(_caption(panel, summary, self.width - 2 * _MARGIN))
-        self.top = _MARGIN + sum(line.height for line in self.caption) + (12 if drawing else -6)
-        self.height = self.top + sum(self.heights) + _ROW_GAP * max(len(self.heights) - 1, 0) + _MARGIN
+        below = max((sheet.width for sheet in self.below), default=0.0)
+        self.width = max(max(drawn, min(caption, _WIDEST_CAPTION)) + 2 * margin, below)
+        if drawing:
+            self.routes = self.routes.moved((self.width - drawn) / 2)
+        self.caption = tuple(_caption(panel, summary, self.width - 2 * margin, is_inside=is_inside))
+        self.caption_top = margin
+        top = margin + sum(line.height for line in self.caption) + (12 if drawing else -6)
+        self.height = top + high + margin + sum(sheet.height for sheet in self.below)
+        self.top = [top]
+        if drawing:
+            for gap, height in zip(self.routes.gaps, self.heights, strict=False):
+                self.top.append(self.top[-1] + height + gap.height)
 
-    def _height(self, spot: Spot) -> float:
-        if isinstance(spot, Lane):
-            return 0.0
-        return _PILL[1] if spot == 0 else self.cards[spot - 1].height
+    def _boxes(self) -> list[list[int]]:
+        return [[spot for spot in row if isinstance(spot, int)] for row in self.routes.layout.rows]
 
-    def box_height(self, spot: Spot) -> float:
-        """How high a box is: all cards of a row are alike."""
-        return _PILL[1] if spot == 0 else self.heights[self.row[spot]]
+    def box_height(self, box: int) -> float:
+        """How high a box is: the cards of a row are alike, but for those with workflows inside."""
+        if box == 0:
+            return _PILL[1]
+        if self.cards[box - 1].inside:
+            return self.cards[box - 1].height
+        beside = self._boxes()[self.routes.layout.row_of[box]]
+        return max(self.cards[each - 1].height for each in beside if not self.cards[each - 1].inside)
 
-    def x(self, spot: Spot) -> float:
-        """The centre of a spot."""
-        return self.left + self.layout.x[spot]
+    def x(self, box: int) -> float:
+        """The middle of a box."""
+        return self.routes.x[box]
 
-    def y(self, row: int) -> float:
-        """The upper edge of a row."""
-        return self.top + sum(self.heights[:row]) + _ROW_GAP * row
+    def y(self, box: int) -> float:
+        """The upper edge of a box."""
+        return self.top[self.routes.layout.row_of[box]]
 
 
-def _laid_out(drawing: Drawing) -> tuple[float, Layout]:
+def _laid_out(
+    drawing: Drawing, inside: Mapping[int, tuple[_Sheet, ...]]
+) -> tuple[tuple[_Lettered, ...], tuple[float, ...], Layout]:
+    """The cards, the widths of the boxes, and where they are."""
     edges = [(0, entry + 1) for entry in drawing.entries]
     edges += [(source + 1, target + 1) for source, target in drawing.edges]
+    across = Counter(drawing.ranks)
+    width = _ROOMY if max(across.values(), default=0) <= _MOST_ROOMY else _NARROW
+    cards = tuple(_lettered(card, width, inside.get(card.index, ())) for card in drawing.cards)
+    widths = (
+        float(_PILL[0]),
+        *(max([width, *(sheet.width + 2 * _INSET for sheet in each.inside)]) for each in cards),
+    )
+    return cards, widths, place(edges, widths, lane=LANE, gap=20, row_length=_ROW_LENGTH)
 
-    def with_boxes(width: float) -> Layout:
-        return place(edges, len(drawing.cards) + 1, box=width, lane=14, gap=20, row_length=_ROW_LENGTH)
 
-    roomy = with_boxes(212)
-    boxes_across = max(sum(isinstance(spot, int) for spot in row) for row in roomy.rows)
-    return (212, roomy) if boxes_across <= 5 else (168, with_boxes(168))
-
-
-def _lettered(card: Card, width: float) -> _Lettered:
+def _lettered(card: Card, width: float, inside: tuple[_Sheet, ...]) -> _Lettered:
     inner = width - 2 * _PAD
     tag = f"× {card.count}" if card.count > 1 else " · ".join(card.tags)
     taken = text_width(tag, _SMALL) + 10 if tag else 0.0
     if taken > inner / 2:
         tag, taken = "", 0.0
     left_over = "" if tag and card.count == 1 else " · ".join(card.tags)
+    heading, members = shorten(card.heading, width=inner - taken, measure=_measure(_HEADING)), card.members
+    if heading != card.heading and card.count > 1 and not card.is_named:
+        heading, members = "steps", spans(card.steps)
     notes = [("small", text) for text in (_sees(card), left_over) if text]
+    notes += [("small", line) for line in _small_lines(members, inner, lines=_MEMBER_LINES)]
     if card.state:
         notes += [(f"small {card.state}", line) for line in _small_lines(card.facts, inner, lines=2)]
     for reason in card.reasons:
         notes += [("small reason", line) for line in _small_lines(reason, inner, lines=_REASON_LINES)]
     return _Lettered(
         card,
-        shorten(card.heading, width=inner - taken, measure=_measure(_HEADING)),
+        heading,
         tag,
         "small count" if card.count > 1 else "small tag",
         shorten(card.worker_label, width=inner - 14, measure=_measure(_TEXT)),
         wrap(card.subtask, width=inner, lines=_SUBTASK_LINES, measure=_measure(_TEXT)),
         tuple(notes),
+        inside,
     )
 
 
@@ -197,61 +234,79 @@ def _measure(size: float) -> Callable[[str], float]:
     return lambda text: text_width(text, size)
 
 
-def _document(sheets: list[_Sheet], link: LinkOf | None) -> Iterator[str]:
-    wide = max(_INDENT * sheet.level + sheet.width for sheet in sheets)
-    size = f"{wide:.0f} {sum(sheet.height for sheet in sheets):.0f}"
-    width, height = size.split()
+def _document(sheet: _Sheet, link: LinkOf | None) -> Iterator[str]:
+    width, height = f"{sheet.width:.0f}", f"{sheet.height:.0f}"
     role = "img" if link is None else "group"  # what an image holds cannot be reached
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="wfdsl" role="{role}" width="{width}" height="{height}" '
-        f'viewBox="0 0 {size}">'
+        f'viewBox="0 0 {width} {height}">'
     )
-    first = sheets[0].panel
-    summary = next((sheet.drawing.summary for sheet in sheets if sheet.drawing), "")
-    yield f"<title>{escape(first.title or 'Workflow')}{escape(f': {summary}' if summary else '')}</title>"
-    if first.description:
-        yield f"<desc>{escape(first.description)}</desc>"
+    panel = sheet.panel
+    summary = next((each.drawing.summary for each in (sheet, *sheet.below) if each.drawing), "")
+    yield f"<title>{escape(panel.title or 'Workflow')}{escape(f': {summary}' if summary else '')}</title>"
+    if panel.description:
+        yield f"<desc>{escape(panel.description)}</desc>"
     yield f"<style>{STYLE}</style>"
-    yield f'<rect class="page" x="0.5" y="0.5" width="{wide - 1:.0f}" height="{float(height) - 1:.0f}" rx="12"/>'
-    top = 0.0
-    for sheet in sheets:
-        left = (wide - sheet.width) / 2 if not sheet.level else _INDENT * sheet.level
-        yield from _panel(sheet, left, top, link) if len(sheets) > 1 else _content(sheet, link)
-        top += sheet.height
+    yield (
+        f'<rect class="page" x="0.5" y="0.5" width="{sheet.width - 1:.0f}" height="{sheet.height - 1:.0f}" rx="12"/>'
+    )
+    yield from _content(sheet, link)
     yield "</svg>\n"
 
 
-def _panel(sheet: _Sheet, left: float, top: float, link: LinkOf | None) -> Iterator[str]:
+def _at(left: float, top: float, content: Iterator[str]) -> Iterator[str]:
     yield f'<g transform="translate({left:.1f} {top:.1f})">'
-    if sheet.level:
-        yield f'<rect class="inner" x="6" y="4" width="{sheet.width - 12:.1f}" height="{sheet.height - 8:.1f}" rx="9"/>'
-    yield from _content(sheet, link)
+    yield from content
     yield "</g>"
 
 
 def _content(sheet: _Sheet, link: LinkOf | None) -> Iterator[str]:
-    base = float(_MARGIN)
+    if sheet.is_inside:
+        wide, high = sheet.width - 1, sheet.height - 1
+        yield f'<rect class="inner" x="0.5" y="0.5" width="{wide:.1f}" height="{high:.1f}" rx="7"/>'
+    base = float(sheet.caption_top)
     for line in sheet.caption:
         base += line.height
         yield _text(line.style, sheet.width / 2, base - 6, line.text, anchor="middle")
-    drawing = sheet.drawing
-    if drawing is None:
-        return
-    for (source, target), spots in sheet.layout.lines.items():
-        yield from _line(sheet, spots, is_faint=not _is_live(drawing, source, target))
+    if sheet.drawing is not None:
+        yield from _graph(sheet, sheet.drawing, link)
+    top = sheet.height - sum(each.height for each in sheet.below)
+    for each in sheet.below:
+        yield from _at((sheet.width - each.width) / 2, top, _content(each, link))
+        top += each.height
+
+
+def _graph(sheet: _Sheet, drawing: Drawing, link: LinkOf | None) -> Iterator[str]:
+    heads: dict[str, None] = {}
+    for edge in sheet.routes.layout.lines:
+        source, target = edge
+        is_live = (source == 0 or drawing.cards[source - 1].is_live) and drawing.cards[target - 1].is_live
+        faint = "" if is_live else " faint"
+        start = sheet.y(source) + sheet.box_height(source)
+        yield f'<path class="line{faint}" d="{sheet.routes.path(edge, sheet.top, sheet.heights, start)}"/>'
+        tip = f"M{sheet.routes.tip(edge):.1f} {sheet.y(target) - 1:.1f}l-4.5 -8h9z"
+        heads[f'<path class="head{faint}" d="{tip}"/>'] = None
+    yield from heads
     yield from _question(sheet)
-    for at, lettered in enumerate(sheet.cards):
+    for box, lettered in enumerate(sheet.cards, 1):
         if link is None:
-            yield from _card(sheet, at, lettered)
+            yield from _card(sheet, box, lettered)
         else:
-            attributes = "".join(f' {name}="{escape(value)}"' for name, value in link(lettered.card).items())
+            where = link(lettered.card, sheet.panel.path)
+            attributes = "".join(f' {name}="{escape(value)}"' for name, value in where.items())
             yield f"<a{attributes}>"
-            yield from _card(sheet, at, lettered)
+            yield from _card(sheet, box, lettered)
             yield "</a>"
+        for left, top, each in _insides(sheet, box, lettered):
+            yield from _at(left, top, _content(each, link))
 
 
-def _is_live(drawing: Drawing, source: int, target: int) -> bool:
-    return (source == 0 or drawing.cards[source - 1].is_live) and drawing.cards[target - 1].is_live
+def _insides(sheet: _Sheet, box: int, lettered: _Lettered) -> Iterator[tuple[float, float, _Sheet]]:
+    """The workflows inside a card, with their places."""
+    top = sheet.y(box) + lettered.text_height
+    for each in lettered.inside:
+        yield sheet.x(box) - each.width / 2, top, each
+        top += each.height + _PAD / 2
 
 
 class _CaptionLine(NamedTuple):
@@ -260,10 +315,11 @@ class _CaptionLine(NamedTuple):
     height: float
 
 
-def _caption(panel: Panel, summary: str, room: float) -> Iterator[_CaptionLine]:
+def _caption(panel: Panel, summary: str, room: float, *, is_inside: bool) -> Iterator[_CaptionLine]:
     """What is written above a drawing: the title, the shape, the remarks."""
     if panel.title:
-        yield _CaptionLine("title", shorten(panel.title, width=room, measure=_measure(_BOLD * _TITLE)), 20.0)
+        style, size = ("heading", _HEADING) if is_inside else ("title", _TITLE)
+        yield _CaptionLine(style, shorten(panel.title, width=room, measure=_measure(_BOLD * size)), 20.0)
     if summary:
         yield _CaptionLine("small", shorten(summary, width=room, measure=_measure(_SMALL)), 18.0)
     for note in panel.notes:
@@ -283,29 +339,10 @@ def _question(sheet: _Sheet) -> Iterator[str]:
     yield _text("body", middle, top + high / 2 + 4, "question", anchor="middle")
 
 
-def _line(sheet: _Sheet, spots: tuple[Spot, ...], *, is_faint: bool) -> Iterator[str]:
-    """A line runs straight down within a row and bends only between rows, where no box is."""
-    rows, start = sheet.row, spots[0]
-    at, bottom = sheet.x(start), sheet.y(rows[start]) + sheet.heights[rows[start]]
-    path = [f"M{at:.1f} {sheet.y(rows[start]) + sheet.box_height(start):.1f}V{bottom:.1f}"]
-    for spot in spots[1:]:
-        upper, lower = sheet.y(rows[spot]) - _ROW_GAP, sheet.y(rows[spot])
-        end = lower if isinstance(spot, Lane) else lower - 6
-        bend = (end - upper) * 0.55
-        path.append(f"C{at:.1f} {upper + bend:.1f} {sheet.x(spot):.1f} {end - bend:.1f} {sheet.x(spot):.1f} {end:.1f}")
-        at = sheet.x(spot)
-        if isinstance(spot, Lane):
-            path.append(f"V{lower + sheet.heights[rows[spot]]:.1f}")
-    faint = " faint" if is_faint else ""
-    tip = sheet.y(rows[spots[-1]])
-    yield f'<path class="line{faint}" d="{"".join(path)}"/>'
-    yield f'<path class="head{faint}" d="M{at:.1f} {tip - 1:.1f}l-4.5 -8h9z"/>'
-
-
-def _card(sheet: _Sheet, at: int, lettered: _Lettered) -> Iterator[str]:
+def _card(sheet: _Sheet, box: int, lettered: _Lettered) -> Iterator[str]:
     card = lettered.card
-    width, height = sheet.box_width, sheet.box_height(at + 1)
-    left, top = sheet.x(at + 1) - width / 2, sheet.y(sheet.row[at + 1])
+    width, height = sheet.widths[box], sheet.box_height(box)
+    left, top = sheet.x(box) - width / 2, sheet.y(box)
     states = (("answer", card.is_answer), ("faint", not card.is_live), ("bad", card.state == "failed"))
     yield f'<g class="{" ".join(["step", *(name for name, holds in states if holds)])}">'
     yield f"<title>{escape(card.tooltip)}</title>"

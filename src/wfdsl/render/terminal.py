@@ -231,7 +231,7 @@ def _mark(card: Card) -> _Mark:
 
 def _header(card: Card, page: _Page) -> list[tuple[str, str]]:
     """The step's words with their styles: what it is called, who does it, what it sees, what marks it out."""
-    heading = f"{spans(card.steps)} {card.heading}" if card.is_named else card.heading
+    heading = f"{spans(card.steps)} {card.heading}" if card.is_named or card.members else card.heading
     sees = "all" if card.access == ALL else spans(card.sees)
     words = [
         (heading, "bold" if card.is_live else "dim"),

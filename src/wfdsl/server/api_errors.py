@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse
 
-from wfdsl.errors import WfdslError
+from wfdsl.errors import JournalFailure, WfdslError
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunEnded
 from wfdsl.protocols import WorkerFailure
 
@@ -57,6 +57,11 @@ def not_supported(param: str, message: str) -> ApiError:
 def wrong_value(param: str, message: str) -> ApiError:
     """The error for a parameter whose value is not one."""
     return ApiError(400, message, code="invalid_value", param=param)
+
+
+def journal_failed(error: JournalFailure) -> ApiError:
+    """The error for what the journal cannot keep or find now."""
+    return ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"})
 
 
 def shown(value: Any) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, aclosing, asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,37 +13,48 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from wfdsl.conductor.prompt import question_text
+from wfdsl.errors import JournalFailure
 from wfdsl.experiment import ServeSettings
 from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run, as_unicode
-from wfdsl.server.answering import Answering, Asked, streamed, whole
-from wfdsl.server.api_errors import ApiError
-from wfdsl.server.chat_reply import ChatReply
-from wfdsl.server.chat_request import ChatRequest, read_chat_request
-from wfdsl.server.endpoints import CLIENT_LEFT, Endpoints, json_line, read_body
-from wfdsl.server.event_stream import ClientLeft, EventStream, while_connected
-from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage, require_model
+from wfdsl.server.answering import Answering
+from wfdsl.server.answers import ChatReply
+from wfdsl.server.api_errors import ApiError, journal_failed
+from wfdsl.server.chat_request import chat_request
+from wfdsl.server.endpoints import (
+    CLIENT_LEFT,
+    ClientLeft,
+    Endpoints,
+    EventStream,
+    json_line,
+    read_body,
+    while_connected,
+)
+from wfdsl.server.keys import ApiKeys, Caller, KeyUsage
+from wfdsl.server.live_runs import LiveRuns, Said
 from wfdsl.server.metrics import Metrics
-from wfdsl.server.models import ModelCards
+from wfdsl.server.models import ServedModel, card
 from wfdsl.server.openapi import openapi_document
+from wfdsl.server.request_body import json_object
 from wfdsl.server.responses_reply import ResponseReply
 from wfdsl.server.responses_request import KeptResponses, read_responses_request
 
 
 def build_app(
-    cards: ModelCards,
+    models: Mapping[str, ServedModel],
     settings: ServeSettings,
     *,
     keys: ApiKeys | None,
     journal: Journal | None,
     log: Callable[[str], None],
     more: Sequence[BaseRoute] = (),
+    live: LiveRuns | None = None,
 ) -> ASGIApp:
     """The server as an ASGI application; `log` gets a line for each request, without texts. Without keys, everyone who
-    reaches it is answered. `more` are routes besides those of the API.
+    reaches it is answered. `more` are routes besides those of the API, `live` is where runs in progress are found.
     """
-    server = _Server(cards, settings, keys, journal, log, usage=KeyUsage(journal))
+    server = _Server(models, settings, keys, journal, log, live=live or LiveRuns())
     routes = [
         Route("/v1/models", server.list_models),
         Route("/v1/models/{id:path}", server.show_model),
@@ -58,19 +69,18 @@ def build_app(
 class _Server(Endpoints):
     def __init__(
         self,
-        cards: ModelCards,
+        models: Mapping[str, ServedModel],
         settings: ServeSettings,
         keys: ApiKeys | None,
         journal: Journal | None,
         log: Callable[[str], None],
         *,
-        usage: KeyUsage,
+        live: LiveRuns,
     ) -> None:
-        super().__init__(settings, keys, Metrics(), log)
-        self._cards = cards
-        self._answering = Answering(self._cards.model, journal, self._observe)
-        self._usage = usage
-        self._journal = journal
+        super().__init__(settings, keys, journal, Metrics(), log)
+        self._models = models
+        self._answering = Answering(models, journal, self._observe, live)
+        self._usage = KeyUsage(journal)
 
     def _observe(self, model: str, event: Event) -> None:
         """Count what happens in a run, and note its end in the log."""
@@ -82,7 +92,7 @@ class _Server(Endpoints):
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
         """Keep the workers' clients up while the server runs, and end all runs before they close."""
         async with AsyncExitStack() as opened:
-            for model in self._cards.models:
+            for model in self._models.values():
                 await opened.enter_async_context(_opened(model.pool))
                 await opened.enter_async_context(_opened(model.policy))
                 model.build()
@@ -95,67 +105,93 @@ class _Server(Endpoints):
 
     async def show_openapi(self, request: Request) -> Response:  # noqa: ARG002
         """The OpenAPI document."""
-        return JSONResponse(openapi_document(self._cards.names, needs_key=self.keys is not None))
+        return JSONResponse(openapi_document(self._models, needs_key=self.keys is not None))
 
     async def list_models(self, request: Request) -> Response:
         """The models that the key may name."""
-        return JSONResponse({"object": "list", "data": self._cards.all(self.caller(request).models)})
+        allowed = self.caller(request).models
+        cards = [card(model) for name, model in self._models.items() if not allowed or name in allowed]
+        return JSONResponse({"object": "list", "data": cards})
 
     async def show_model(self, request: Request) -> Response:
         """One model."""
-        caller, name = self.caller(request), request.path_params["id"]
-        require_model(self._cards.model(name).id, caller.models)
-        return JSONResponse(self._cards.card(name))
+        caller, model = self.caller(request), self._answering.model(request.path_params["id"])
+        caller.require_model(model.id)
+        return JSONResponse(card(model))
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
 
-        async def begun(body: bytes, allowance: Allowance) -> ChatReply:
-            asked = await self._asked(request, read_chat_request(body), body, allowance)
-            return ChatReply(asked, self.settings.reasoning)
+        async def begun(body: bytes, caller: Caller) -> ChatReply:
+            turn = await self._answering.turn(chat_request(json_object(body)), body, request.headers, caller)
+            return ChatReply(turn, self.settings.reasoning)
 
         return await self._answered(request, begun)
 
     async def responses(self, request: Request) -> Response:
         """A response of the Responses API."""
 
-        async def begun(body: bytes, allowance: Allowance) -> ResponseReply:
-            kept = KeptResponses(self._journal, allowance.key)
+        async def begun(body: bytes, caller: Caller) -> ResponseReply:
+            kept = KeptResponses(self.journal, caller.name)
             wanted = read_responses_request(body, kept)
-            return ResponseReply(await self._asked(request, wanted.chat, body, allowance), wanted, kept)
+            turn = await self._answering.turn(wanted.chat, body, request.headers, caller)
+            return ResponseReply(turn, wanted, kept)
 
         return await self._answered(request, begun)
 
-    async def _asked(self, request: Request, chat: ChatRequest, body: bytes, allowance: Allowance) -> Asked:
-        asked = await self._answering.asked(chat, body, request.headers, allowance)
-        request.state.run_id = asked.run_id
-        return asked
-
     async def _answered(
-        self, request: Request, begun: Callable[[bytes, Allowance], Awaitable[ChatReply | ResponseReply]]
+        self, request: Request, begun: Callable[[bytes, Caller], Awaitable[ChatReply | ResponseReply]]
     ) -> Response:
         """The answer to a request, which has its place from before its body is read until the answer ends.
 
         Raises:
             ApiError: the request has no key that is accepted, or one that is used up; or it cannot be answered.
         """
-        allowance = await self._usage.allowance(self.caller(request))
+        caller = await self._usage.allowed(self.caller(request))
         self.take_place()
         with ExitStack() as place:
             place.callback(self.leave_place)
             body = await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
-            reply = await begun(body, allowance)
-            asked = reply.asked
-            if asked.chat.stream:
-                return EventStream(streamed(reply, asked), asked.headers, reply.keep_alive, place.pop_all().close)
+            reply = await begun(body, caller)
+            turn = reply.turn
+            request.state.run_id = turn.run_id
+            if turn.chat.stream:
+                return EventStream(self._streamed(reply), turn.headers, reply.keep_alive, place.pop_all().close)
             try:
-                await while_connected(request.receive, whole(reply, asked))
+                await while_connected(request.receive, self._whole(reply))
                 return JSONResponse(reply.body(), headers=reply.headers)
             except ApiError as error:
-                error.headers |= asked.headers
+                error.headers |= turn.headers
                 raise
             except ClientLeft:
                 return Response(status_code=CLIENT_LEFT)
+
+    async def _replied(self, reply: ChatReply | ResponseReply) -> AsyncGenerator[bytes, None]:
+        yield reply.begin()
+        async with aclosing(self._answering.pieces(reply.turn)) as pieces:
+            async for piece in pieces:
+                yield reply.said(piece) if isinstance(piece, Said) else await reply.end(piece)
+
+    async def _streamed(self, reply: ChatReply | ResponseReply) -> AsyncGenerator[bytes, None]:
+        """What a stream sends; an error is the last of it."""
+        try:
+            async with aclosing(self._replied(reply)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except ApiError as error:
+            yield reply.fail(error)
+        except JournalFailure as error:
+            yield reply.fail(journal_failed(error))
+
+    async def _whole(self, reply: ChatReply | ResponseReply) -> None:
+        """Put an answer together that is not streamed.
+
+        Raises:
+            ApiError: there is no answer.
+        """
+        async with aclosing(self._replied(reply)) as pieces:
+            async for _ in pieces:
+                pass
 
 
 def _opened(what: Any) -> AbstractAsyncContextManager[Any]:

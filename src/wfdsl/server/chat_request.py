@@ -8,12 +8,12 @@ is checked and what the OpenAPI document shows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypeVar
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from wfdsl.conductor.effort import Effort
 from wfdsl.errors import UsageError
@@ -21,9 +21,9 @@ from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.running import checked_question
 from wfdsl.interpreter.tools import Tools
 from wfdsl.protocols import Message
-from wfdsl.server.api_errors import not_supported, shown, wrong_value
-from wfdsl.server.endpoints import json_object
+from wfdsl.server.api_errors import shown, wrong_value
 from wfdsl.server.json_schema import Schema
+from wfdsl.server.request_body import RequestObject, Sent, validated
 
 MOST_MESSAGES: Final = 2_000
 _MOST_PARTS: Final = 256
@@ -41,31 +41,9 @@ _EFFORTS: Final[Mapping[str, Effort]] = {
     "max": "high",
 }
 """The efforts of OpenAI's API, and what they are here."""
-_UNSUPPORTED: Final = "unsupported"
-"""The type of pydantic's error for what the server cannot honour."""
-_Model = TypeVar("_Model", bound=BaseModel)
-Fields: TypeAlias = Mapping[str, Any]
-
-
-class RequestObject(BaseModel):
-    """An object of a request. It may have other fields."""
-
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-def _kinds(*known: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if isinstance(value, str) and value not in known:
-            told = {"kind": shown(value), "known": " and ".join(known)}
-            raise PydanticCustomError(_UNSUPPORTED, "{kind} is not supported, only {known}", told)
-        return value
-
-    return check
-
-
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Limit: TypeAlias = Annotated[int, Field(ge=1, lt=_INTEGERS)]
-Kind: TypeAlias = Annotated[Literal["function", "custom"], BeforeValidator(_kinds("function", "custom"))]
+_Nothing: TypeAlias = Annotated[list[Any], Field(max_length=0)] | None
 
 
 class Image(RequestObject):
@@ -77,10 +55,7 @@ class Image(RequestObject):
 class Part(RequestObject):
     """A part of a message: a text or an image."""
 
-    type: Annotated[
-        Literal["text", "input_text", "refusal", "image_url"],
-        BeforeValidator(_kinds("text", "input_text", "refusal", "image_url")),
-    ]
+    type: Literal["text", "input_text", "refusal", "image_url"]
     text: str | None = None
     refusal: str | None = None
     image_url: Annotated[str, Field(pattern="^(https?://|data:image/)")] | Image | None = None
@@ -99,7 +74,7 @@ class Part(RequestObject):
         return self.refusal if self.type == "refusal" else self.text
 
 
-class Named(RequestObject):
+class Named(Sent):
     """What a tool, or the call of one, is named, and what a call gives it."""
 
     name: Text
@@ -108,10 +83,10 @@ class Named(RequestObject):
     input: Any = None
 
 
-class Tool(RequestObject):
+class Tool(Sent):
     """A tool, or the call of one."""
 
-    type: Kind = "function"
+    type: Literal["function", "custom"] = "function"
     id: str | None = None
     function: Named | None = None
     custom: Named | None = None
@@ -183,14 +158,14 @@ class StreamOptions(RequestObject):
     include_usage: bool | None = None
 
 
-class JsonSchema(RequestObject):
+class JsonSchema(Sent):
     """The schema that an answer has to fit; it is enforced if it is strict."""
 
     schema_: dict[str, Any] = Field({}, alias="schema")
     strict: bool | None = None
 
 
-class ResponseFormat(RequestObject):
+class ResponseFormat(Sent):
     """The form of the answer."""
 
     type: Literal["text", "json_object", "json_schema"]
@@ -203,7 +178,34 @@ class ResponseFormat(RequestObject):
         return self
 
 
-class Sampling(RequestObject):
+class Refused(RequestObject):
+    """Fields that would change the answer and cannot be honoured, with the values that do not change it."""
+
+    n: Annotated[int, Field(ge=1, le=1)] | None = None
+    functions: _Nothing = None
+    function_call: Literal["none", "auto"] | None = None
+    logprobs: Literal[False] | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=0)] | None = None
+    logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
+    presence_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
+    modalities: list[Literal["text"]] | None = None
+    verbosity: Literal["medium"] | None = None
+    audio: None = None
+    web_search_options: None = None
+    grammar: None = None
+    guided_json: None = None
+    guided_regex: None = None
+    guided_choice: None = None
+    guided_grammar: None = None
+    structured_outputs: None = None
+    background: Literal[False] | None = None
+    context_management: _Nothing = None
+    conversation: None = None
+    prompt: None = None
+
+
+class Sampling(Refused):
     """Fields that both APIs have."""
 
     model: Text
@@ -215,10 +217,11 @@ class Sampling(RequestObject):
     seed: Annotated[int, Field(ge=-_INTEGERS, lt=_INTEGERS)] | None = None
     stop: Text | Annotated[list[Text], Field(max_length=_MOST_STOPS)] | None = None
     parallel_tool_calls: bool | None = None
+    unsupported = frozenset(Refused.model_fields)
 
 
-class ChatBody(Sampling):
-    """A chat completion request as it is sent."""
+class ChatRequest(Sampling):
+    """A chat completion request."""
 
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES)]
     max_tokens: Limit | None = None
@@ -229,179 +232,99 @@ class ChatBody(Sampling):
     tools: Annotated[list[Tool], Field(max_length=_MOST_TOOLS)] | None = None
     tool_choice: Literal["auto", "none", "required"] | Tool | None = None
 
+    @cached_property
+    def question(self) -> Question:
+        """What is asked.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
-    """A request that can be answered."""
-
-    model: str
-    question: Question
-    settings: Fields = field(default_factory=dict)
-    """Settings of the call that gives the answer."""
-    effort: Effort | None = None
-    """How much a Conductor may spend."""
-    tools: Tools | None = None
-    """The client's tools."""
-    results: Mapping[str, str] = field(default_factory=dict)
-    """Results of tools, with which the conversation ends, by the ids of the calls."""
-    stop: tuple[str, ...] = ()
-    seed: int | None = None
-    stream: bool = False
-    include_usage: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """`user` and `metadata`, which are kept with the run."""
+        Raises:
+            ApiError: nothing is, or it is not valid Unicode.
+        """
+        found = [each.message() for each in self.messages]
+        if not any(each["role"] == "user" and (each["content"].strip() or "images" in each) for each in found):
+            raise wrong_value("messages", "messages must hold a message of the user with some text")
+        alone = len(found) == 1 and "images" not in found[0]
+        try:
+            return checked_question(found[0]["content"] if alone else found)
+        except UsageError as error:
+            raise wrong_value("messages", str(error)) from error
 
     @property
-    def has_form(self) -> bool:
-        """Whether an answer may have another form than was asked for."""
-        return "response_format" in self.settings
+    def effort(self) -> Effort | None:
+        """How much a Conductor may spend."""
+        return None if self.reasoning_effort is None else _EFFORTS[self.reasoning_effort]
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The texts at which the answer ends."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+    @property
+    def include_usage(self) -> bool:
+        """Whether a stream ends with the usage."""
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What is kept with the run."""
+        metadata = {"metadata": json.dumps(self.metadata)} if self.metadata else {}
+        return metadata if self.user is None else {"user": self.user, **metadata}
+
+    @cached_property
+    def form(self) -> dict[str, Any] | None:
+        """The form that the answer has to have; None: any."""
+        shape = self.response_format
+        return None if shape is None or shape.type == "text" else shape.sent()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of the call that gives the answer."""
+        limits = [limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None]
+        found = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_tokens": min(limits, default=None),
+            "stop": list(self.stops) or None,
+            "reasoning_effort": self.reasoning_effort,
+            "response_format": self.form,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    @cached_property
+    def offered(self) -> Tools | None:
+        """The tools that workers are offered; None: there are none."""
+        choice = self.tool_choice
+        continues = self.messages[-1].role == "tool"  # a run that continues has offered tools before
+        if not self.tools or (choice == "none" and not continues):
+            return None
+        wanted = choice.sent() if isinstance(choice, Tool) else None if choice == "auto" else choice
+        return Tools(
+            definitions=tuple(each.sent() for each in self.tools), parallel=self.parallel_tool_calls, choice=wanted
+        )
+
+    @property
+    def results(self) -> dict[str, str]:
+        """The results of tools with which the conversation ends, by the ids of the calls."""
+        found: dict[str, str] = {}
+        for each in reversed(self.messages):
+            if each.role != "tool" or each.tool_call_id is None:
+                break
+            found[each.tool_call_id] = each.text
+        return found
 
 
-def read_chat_request(body: bytes) -> ChatRequest:
-    """Read and check a request.
-
-    Raises:
-        ApiError: it is not one, or asks for what cannot be done.
-    """
-    return chat_request(json_object(body))
-
-
-def chat_request(fields: Fields) -> ChatRequest:
+def chat_request(fields: Mapping[str, Any]) -> ChatRequest:
     """Check a request, given as the fields of its body.
 
     Raises:
         ApiError: it asks for what cannot be done.
     """
-    refuse_unsupported(fields, _UNSUPPORTED_FIELDS)
-    body = validated(ChatBody, fields)
-    schema = None if body.response_format is None else body.response_format.json_schema
-    if schema is not None and schema.strict:
-        validated(Schema, schema.schema_, "response_format.json_schema.schema")
-    stop = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
-    options = body.stream_options
-    return ChatRequest(
-        model=body.model,
-        question=_question(body.messages),
-        settings=_settings(body, fields, stop),
-        effort=None if body.reasoning_effort is None else _EFFORTS[body.reasoning_effort],
-        tools=_tools(body, fields),
-        results=_results(body.messages),
-        stop=stop,
-        seed=body.seed,
-        stream=bool(body.stream),
-        include_usage=options is not None and bool(options.include_usage),
-        labels={
-            **({} if body.user is None else {"user": body.user}),
-            **({"metadata": json.dumps(body.metadata)} if body.metadata else {}),
-        },
-    )
-
-
-def refuse_unsupported(fields: Fields, plain: Mapping[str, tuple[object, ...]]) -> None:
-    """Refuse fields that would change the answer; `plain` has them, with the values that do not.
-
-    Raises:
-        ApiError: there is one.
-    """
-    for name, values in plain.items():
-        value = fields.get(name)
-        if value is not None and value not in values:
-            raise not_supported(name, f"{name} is not supported: leave it out")
-
-
-_UNSUPPORTED_FIELDS: Final[Mapping[str, tuple[object, ...]]] = {
-    "n": (1,),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "logit_bias": ({},),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "modalities": (["text"],),
-    "verbosity": ("medium",),
-    **dict.fromkeys(("audio", "web_search_options", "grammar", "guided_json", "guided_regex"), ()),
-    **dict.fromkeys(("guided_choice", "guided_grammar", "structured_outputs"), ()),
-}
-
-
-def validated(model: type[_Model], fields: Fields, place: str = "") -> _Model:
-    """The fields of an object as a class of them; `place` is where it is in the body.
-
-    Raises:
-        ApiError: one of them has a wrong value, or cannot be honoured.
-    """
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        places = [(_place(each, fields), each) for each in error.errors(include_url=False)]
-        inside, first = max(places, key=lambda each: len(each[0]))  # of a union, the alternative that fits best
-    param = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in inside)
-    param = f"{place}{param}".removeprefix(".")
-    if first["type"] == _UNSUPPORTED:
-        raise not_supported(param, f"{param} {first['msg']}")
-    said = first["msg"].replace("Input should be", "must be")
-    raise wrong_value(param, f"{param}: {said} (got {shown(first['input'])})")
-
-
-def _place(error: ErrorDetails, value: Any) -> list[int | str]:
-    """The place of an error in a body: pydantic names the alternatives of a union, too."""
-    found: list[int | str] = []
-    for part in error["loc"]:
-        is_missing = error["type"] == "missing" and part is error["loc"][-1]
-        if isinstance(value, dict) and isinstance(part, str) and (part in value or is_missing):
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            continue
-        found.append(part)
-    return found
-
-
-def _question(messages: list[ChatMessage]) -> Question:
-    found = [each.message() for each in messages]
-    if not any(each["role"] == "user" and (each["content"].strip() or "images" in each) for each in found):
-        raise wrong_value("messages", "messages must hold a message of the user with some text")
-    alone = len(found) == 1 and "images" not in found[0]
-    try:
-        return checked_question(found[0]["content"] if alone else found)
-    except UsageError as error:
-        raise wrong_value("messages", str(error)) from error
-
-
-def _results(messages: list[ChatMessage]) -> dict[str, str]:
-    """The results of tools with which a conversation ends, by the ids of the calls."""
-    found: dict[str, str] = {}
-    for each in reversed(messages):
-        if each.role != "tool" or each.tool_call_id is None:
-            break
-        found[each.tool_call_id] = each.text
-    return found
-
-
-def _settings(body: ChatBody, fields: Fields, stop: tuple[str, ...]) -> dict[str, Any]:
-    limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit is not None]
-    shape = body.response_format
-    found = {
-        "temperature": body.temperature,
-        "top_p": body.top_p,
-        "max_tokens": min(limits, default=None),
-        "stop": list(stop) or None,
-        "reasoning_effort": body.reasoning_effort,
-        "response_format": None if shape is None or shape.type == "text" else fields["response_format"],
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _tools(body: ChatBody, fields: Fields) -> Tools | None:
-    """The tools that workers are offered; None: there are none."""
-    choice, names = body.tool_choice, [tool.named.name for tool in body.tools or ()]
+    found = validated(ChatRequest, fields)
+    choice, names = found.tool_choice, [tool.named.name for tool in found.tools or ()]
     if isinstance(choice, Tool) and choice.named.name not in names:
         what = f"tool_choice must name a tool that is there (got {shown(choice.named.name)})"
         raise wrong_value("tool_choice", what)
-    continues = body.messages[-1].role == "tool"  # a run that continues has offered tools before
-    if not body.tools or (choice == "none" and not continues):
-        return None
-    wanted = None if choice == "auto" else fields.get("tool_choice")
-    return Tools(definitions=tuple(fields["tools"]), parallel=body.parallel_tool_calls, choice=wanted)
+    schema = None if found.response_format is None else found.response_format.json_schema
+    if schema is not None and schema.strict:
+        validated(Schema, schema.schema_, "response_format.json_schema.schema")
+    assert found.question  # which is checked where it is made
+    return found

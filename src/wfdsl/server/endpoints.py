@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -24,11 +24,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
+from wfdsl.errors import JournalFailure
 from wfdsl.experiment import ServeSettings
-from wfdsl.server.api_errors import NO_RETRY, ApiError
+from wfdsl.interpreter.journal import Journal
+from wfdsl.server.api_errors import NO_RETRY, ApiError, journal_failed
 from wfdsl.server.keys import ApiKeys, Caller, is_loopback
 from wfdsl.server.metrics import CONTENT_TYPE, Metrics
 
+_T = TypeVar("_T")
 CLIENT_LEFT: Final = 499
 """nginx's status for a client that has left; only the access log sees it."""
 LONGEST_HEAD: Final = 65_536
@@ -39,11 +42,17 @@ class Endpoints:
     """The base of a server's endpoints; it answers `/health`, `/ready` and `/metrics` itself."""
 
     def __init__(
-        self, settings: ServeSettings, keys: ApiKeys | None, metrics: Metrics, log: Callable[[str], None]
+        self,
+        settings: ServeSettings,
+        keys: ApiKeys | None,
+        journal: Journal | None,
+        metrics: Metrics,
+        log: Callable[[str], None],
     ) -> None:
         """Without keys, all who reach the server are answered; `log` gets a line for each request, without texts."""
         self.settings = settings
         self.keys = keys
+        self.journal = journal
         self.metrics = metrics
         self.log = log
         self.is_ready = False
@@ -69,6 +78,8 @@ class Endpoints:
         status = "ready" if self.is_ready else "starting"
         if self.keys is not None and not self.keys.are_known:
             status = "keys_unreadable"
+        if self.journal is not None and self.journal.has_ended:
+            status = "journal_ended"
         return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 
     async def show_metrics(self, request: Request) -> Response:
@@ -119,14 +130,13 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
         ApiError: it is too large, or does not come in time.
     """
     stated = request.headers.get("content-length", "0")
-    found, size = bytearray(), int(stated) if stated.isdecimal() else 0
-    most, read = limit if "expect" in request.headers else 2 * limit, 0
+    most = limit if "expect" in request.headers else 2 * limit
+    found, size = bytearray(), 0
     try:
         async with asyncio.timeout(seconds):
-            if size <= most:
+            if not stated.isdecimal() or int(stated) <= most:
                 async for piece in request.stream():
-                    read += len(piece)
-                    size = max(size, read)
+                    size += len(piece)
                     if size <= limit:
                         found += piece
                     elif size > most:
@@ -134,28 +144,12 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
                 if size <= limit:
                     return bytes(found)
     except TimeoutError:
-        if size <= limit:
-            what = f"the body did not come within {seconds:g} s"
-            raise ApiError(408, what, code="request_timeout", headers=_CLOSE) from None
+        what = f"the body did not come within {seconds:g} s"
+        raise ApiError(408, what, code="request_timeout", headers=_CLOSE) from None
     raise ApiError(413, f"the body must have at most {limit} bytes", code="body_too_large", headers=_CLOSE)
 
 
 _CLOSE: Final = {"connection": "close"}
-
-
-def json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that a body is: UTF-8, with no value nested deeper than 200, and no text that UTF-8 cannot hold.
-
-    Raises:
-        ApiError: it is not one.
-    """
-    try:
-        found = from_json(body.removeprefix(b"\xef\xbb\xbf"), allow_inf_nan=False)
-    except ValueError as error:
-        raise ApiError(400, f"the body must be JSON: {error}", code="invalid_json") from None
-    if not isinstance(found, dict):
-        raise ApiError(400, "the body must be a JSON object", code="invalid_json")
-    return found
 
 
 async def _api_error(request: Request, error: ApiError) -> Response:  # noqa: ARG001
@@ -174,6 +168,10 @@ _KNOWN: Final = {
 }
 
 
+async def _journal_failed(request: Request, error: JournalFailure) -> Response:  # noqa: ARG001
+    return journal_failed(error).response()
+
+
 async def _internal_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
     return ApiError(500, "the server has made a mistake; its log says more", code="internal_error").response()
 
@@ -181,6 +179,7 @@ async def _internal_error(request: Request, error: Exception) -> Response:  # no
 ERROR_HANDLERS: Final[Mapping[Any, Any]] = {
     ApiError: _api_error,
     HTTPException: _http_error,
+    JournalFailure: _journal_failed,
     Exception: _internal_error,
 }
 """What makes errors responses, for Starlette's `exception_handlers`."""
@@ -289,3 +288,104 @@ def _place(origin: str) -> str | None:
 
 def _refusal(what: str) -> ApiError:
     return ApiError(403, what, code="foreign_site", headers=NO_RETRY)
+
+
+KEEP_ALIVE_S: Final = 15.0
+"""Seconds between signs of life while nothing happens: proxies cut silent connections, most after 60 s."""
+_COMMENT: Final = b": keep-alive\n\n"
+DONE: Final = b"data: [DONE]\n\n"
+"""The last event of a stream that has its answer."""
+
+
+class ClientLeft(Exception):  # noqa: N818  (nothing has failed)
+    """The client has closed the connection."""
+
+
+def as_event(value: dict[str, Any]) -> bytes:
+    """A value as one event."""
+    return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
+
+
+class EventStream(Response):
+    """A response that sends a comment at once and then pieces as they come."""
+
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        headers: Mapping[str, str],
+        keep_alive: Callable[[], bytes],
+        end: Callable[[], None],
+    ) -> None:
+        """`keep_alive` gives what is sent while there is nothing else to send: an event, since the idle timers of some
+        clients do not count comments. `end` is called at the end.
+        """
+        own = {"content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no"}
+        self.background = None
+        self.status_code = 200
+        self.init_headers({**own, **headers})
+        self._pieces = pieces
+        self._keep_alive = keep_alive
+        self._end = end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  (ASGI passes it)
+        """Send it."""
+        with suppress(ClientLeft, OSError):  # no one is left to be told
+            try:
+                await while_connected(receive, self._send(send))
+            finally:
+                self._end()
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": _COMMENT, "more_body": True})
+        async with aclosing(_kept_alive(self._pieces, self._keep_alive)) as pieces:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of some work, which is cancelled when the client hangs up.
+
+    Raises:
+        ClientLeft: it did.
+    """
+    task, gone = asyncio.create_task(work), asyncio.create_task(_hang_up(receive))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientLeft
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _hang_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _kept_alive(
+    pieces: AsyncGenerator[bytes, None], keep_alive: Callable[[], bytes]
+) -> AsyncGenerator[bytes, None]:
+    following: asyncio.Future[bytes] | None = None
+    try:
+        while True:
+            following = following or asyncio.ensure_future(anext(pieces))
+            done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
+            if not done:
+                yield keep_alive()
+                continue
+            try:
+                piece = following.result()
+            except StopAsyncIteration:
+                return
+            following = None
+            yield piece
+    finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        await pieces.aclose()

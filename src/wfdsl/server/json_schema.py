@@ -7,13 +7,15 @@ others refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import ge, gt, le, lt
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import from_json
 
 from wfdsl.server.api_errors import shown
+from wfdsl.server.request_body import RequestObject
 
 _DEEPEST: Final = 200
 _MOST_CHECKS: Final = 100_000
@@ -27,10 +29,21 @@ _IS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
 }
+_LIMITS: Final[tuple[tuple[str, str, Callable[[Any], float], Callable[[float, float], bool]], ...]] = (
+    ("minimum", "number", float, lt),
+    ("maximum", "number", float, gt),
+    ("exclusive_minimum", "number", float, le),
+    ("exclusive_maximum", "number", float, ge),
+    ("min_length", "string", len, lt),
+    ("max_length", "string", len, gt),
+    ("min_items", "array", len, lt),
+    ("max_items", "array", len, gt),
+)
+"""Words that limit a value of a kind: what they measure, and when it is outside."""
 _Kind = Literal["string", "integer", "number", "boolean", "null", "object", "array"]
 
 
-class Schema(BaseModel):
+class Schema(RequestObject):
     """A strict schema."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
@@ -111,7 +124,7 @@ class _Check:
             yield f"{at} must be {shown(schema.const)} (got {shown(value)})"
         if schema.any_of and all(next(self._problems(value, each, at, depth + 1), "") for each in schema.any_of):
             yield f"{at} fits none of the alternatives (got {shown(value)})"
-        yield from self._limits(value, schema, at)
+        yield from _excesses(value, schema, at)
         if isinstance(value, dict):
             yield from (f"{at}.{name} is missing" for name in schema.required if name not in value)
             for name, inside in value.items():
@@ -124,27 +137,9 @@ class _Check:
             for index, inside in enumerate(value):
                 yield from self._problems(inside, schema.items, f"{at}[{index}]", depth + 1)
 
-    def _limits(self, value: Any, schema: Schema, at: str) -> Iterator[str]:
-        for kind, names, size in _SIZES:
-            if _IS[kind](value):
-                low, high, above, below = (getattr(schema, name, None) for name in names)
-                found = size(value)
-                if (
-                    (low is not None and found < low)
-                    or (high is not None and found > high)
-                    or (above is not None and found <= above)
-                    or (below is not None and found >= below)
-                ):
-                    yield f"{at} must keep to {_limits_shown(schema, names)} (got {shown(value)})"
 
-
-def _limits_shown(schema: Schema, names: tuple[str, ...]) -> str:
-    limits = {name: getattr(schema, name, None) for name in names}
-    return ", ".join(f"{to_camel(name)} {limit}" for name, limit in limits.items() if limit is not None)
-
-
-_SIZES: Final[tuple[tuple[str, tuple[str, str, str, str], Callable[[Any], float]], ...]] = (
-    ("number", ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum"), float),
-    ("string", ("min_length", "max_length", "", ""), len),
-    ("array", ("min_items", "max_items", "", ""), len),
-)
+def _excesses(value: Any, schema: Schema, at: str) -> Iterator[str]:
+    for word, kind, size, is_outside in _LIMITS:
+        limit = getattr(schema, word)
+        if limit is not None and _IS[kind](value) and is_outside(size(value), limit):
+            yield f"{at} must keep to {to_camel(word)} {limit} (got {shown(value)})"

@@ -24,16 +24,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from wfdsl.config import from_table, to_table
 from wfdsl.errors import UsageError
 from wfdsl.experiment import KeyLimits
-from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.files import write_whole
+from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import spent_by_key
 from wfdsl.server.api_errors import NO_RETRY, ApiError
-from wfdsl.toml_file import read_toml_file, require_table
+from wfdsl.settings import from_table, read_toml_file, require_table, to_table
 
 _MINUTE_S: Final = 60.0
 _PREFIX: Final = "wfdsl-"
@@ -41,29 +41,43 @@ _PRIVATE: Final = 0o600
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a bare key of TOML
 
 
-class Caller(NamedTuple):
-    """Who asks."""
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what the request may use."""
 
     name: str = ""
     """The name of the key; empty where no keys are needed."""
     limits: KeyLimits | None = None
     """What the key may do; None: everything."""
+    account: BudgetTracker | None = None
+    """What the key may spend, and what all keys share; None: there is no limit."""
 
     @property
     def models(self) -> tuple[str, ...]:
         """The models that it may name; empty: all of them."""
         return () if self.limits is None else self.limits.models
 
+    @property
+    def evaluates(self) -> bool:
+        """Whether the key is for measuring."""
+        return self.limits is not None and self.limits.evaluation
 
-def require_model(model: str, allowed: tuple[str, ...]) -> None:
-    """Refuse a model that a key may not name; without names, all models are allowed.
+    def require_model(self, model: str) -> None:
+        """Refuse a model that the key may not name.
 
-    Raises:
-        ApiError: it is not one of them.
-    """
-    if allowed and model not in allowed:
-        what = f"this key is not for the model {model!r} (models: {', '.join(allowed)})"
-        raise ApiError(403, what, code="model_not_allowed", param="model", headers=NO_RETRY)
+        Raises:
+            ApiError: it is not one of its models.
+        """
+        if self.models and model not in self.models:
+            what = f"this key is not for the model {model!r} (models: {', '.join(self.models)})"
+            raise ApiError(403, what, code="model_not_allowed", param="model", headers=NO_RETRY)
+
+    def within(self, budget: Budget) -> dict[str, Any]:
+        """The options of a run that has a budget of its own, within what the key may spend."""
+        if self.account is None:
+            return {"budget": budget}
+        amounts = [usd for usd in (budget.usd, self.account.budget.usd) if usd is not None]
+        return {"budget": replace(budget, usd=min(amounts, default=None)), "account": self.account}
 
 
 def is_loopback(host: str) -> bool:
@@ -174,12 +188,8 @@ def make_key(path: str, name: str, limits: Mapping[str, Any]) -> str:
     if name in known:
         raise UsageError(f"{path}: there is a key {name!r} already; take another name, or revoke it first")
     key = _PREFIX + secrets.token_urlsafe(32)
-    about = KeyLimits(hash=_hash(key), created=time.strftime("%Y-%m-%d", time.gmtime()), **limits)
-    text = Path(path).read_text("utf-8") if known else ""
-    lines = [
-        f"{field} = {json.dumps(value, ensure_ascii=False)}\n" for field, value in to_table(about).items() if value
-    ]
-    _write(path, f"{text}{chr(10) if text else ''}[{name}]\n{''.join(lines)}")
+    created = time.strftime("%Y-%m-%d", time.gmtime())
+    _write(path, known | {name: KeyLimits(hash=_hash(key), created=created, **limits)})
     return key
 
 
@@ -190,24 +200,20 @@ def revoke_key(path: str, name: str) -> None:
         UsageError: there is no such key, or the file cannot be written.
     """
     known = read_keys(path)
-    if name not in known:
+    if known.pop(name, None) is None:
         raise UsageError(f"{path}: there is no key {name!r} (keys: {', '.join(known) or 'none'})")
-    lines = Path(path).read_text("utf-8").splitlines(keepends=True)
-    begins = [index for index, line in enumerate(lines) if line.startswith("[")]
-    own = next((index for index in begins if lines[index].strip() == f"[{name}]"), None)
-    if own is None:
-        raise UsageError(f"{path}: there is no line [{name}]; remove the key by hand")
-    following = next((index for index in begins if index > own), len(lines))
-    _write(path, "".join(lines[:own] + lines[following:]))
+    _write(path, known)
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, keys: Mapping[str, KeyLimits]) -> None:
     """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
-    new = Path(f"{path}.new")
+    tables = []
+    for name, limits in keys.items():
+        fields = ((field, value) for field, value in to_table(limits).items() if value)
+        lines = [f"{field} = {json.dumps(value, ensure_ascii=False)}\n" for field, value in fields]
+        tables.append(f"[{name}]\n{''.join(lines)}")
     try:
-        new.touch(_PRIVATE)
-        new.write_text(text, "utf-8")
-        new.replace(path)
+        write_whole(Path(path), "\n".join(tables), mode=_PRIVATE)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -240,25 +246,6 @@ def _hash(key: str) -> str:
     return hashlib.sha256(key.encode(errors="replace")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What one request may use."""
-
-    key: str = ""
-    """The name of its key; empty where no keys are needed."""
-    models: tuple[str, ...] = ()
-    """The models that it may name; empty: all of them."""
-    account: BudgetTracker | None = None
-    """What its key may spend, and what all keys share; None: there is no limit."""
-
-    def within(self, budget: Budget) -> dict[str, Any]:
-        """The options of a run that has a budget of its own, within what the key may spend."""
-        if self.account is None:
-            return {"budget": budget}
-        amounts = [usd for usd in (budget.usd, self.account.budget.usd) if usd is not None]
-        return {"budget": replace(budget, usd=min(amounts, default=None)), "account": self.account}
-
-
 class KeyUsage:
     """What the keys of a server have used: requests in the last minute, and dollars in a day or a month."""
 
@@ -269,40 +256,47 @@ class KeyUsage:
         within: BudgetTracker | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Without a journal, only what was spent since the server started counts. `within` tracks what all keys share:
-        each may spend its own amount within it.
-        """
+        """`within` tracks what all keys share: each may spend its own amount within it."""
         self._within = within
         self._journal = journal
         self._clock = clock
         self._requests: defaultdict[str, deque[float]] = defaultdict(deque)
         """When the requests of the last minute came."""
-        self._accounts: dict[tuple[str, float, float], BudgetTracker] = {}
+        self._accounts: dict[tuple[str, float, float], _KeyBudget] = {}
         """By key, its amount, and the beginning of the period."""
 
-    async def allowance(self, caller: Caller, *, also_spent: bool = False) -> Allowance:
-        """What a request may use; the request counts from now on. With `also_spent`, a key that has spent its budget
-        may ask for what needs no call: its account refuses all calls.
+    async def allowed(self, caller: Caller, *, also_spent: bool = False) -> Caller:
+        """The caller with what its request may use; the request counts from now on. With `also_spent`, a key that has
+        spent its budget may ask for what needs no call: its account refuses all calls.
 
         Raises:
-            ApiError: its key has spent its budget, or has sent too many requests.
+            ApiError: its key has spent its budget, or has sent too many requests; or it has a budget, and no journal
+                keeps what is spent.
         """
         limits = caller.limits
-        if limits is None:
-            return Allowance(caller.name, account=self._within)
-        if limits.requests_per_minute is not None:
-            self._count(caller.name, limits.requests_per_minute)
-        account = self._within
-        if limits.usd is not None:
-            account, spent = await self._account(caller.name, limits.usd, _begin(limits.per, self._clock()))
-            if spent >= limits.usd and not also_spent:
-                when = "" if limits.per == "ever" else f" of this {limits.per}"
-                what = f"the key {caller.name!r} has spent its ${limits.usd:g}{when}"
-                raise ApiError(429, what, code="insufficient_quota", headers=NO_RETRY)
-        return Allowance(caller.name, limits.models, account)
+        if limits is None or limits.usd is None:
+            if limits is not None:
+                self._count(caller.name, limits)
+            return replace(caller, account=self._within)
+        self._count(caller.name, limits)
+        if self._journal is None:
+            what = f"the key {caller.name!r} has a budget, which the journal keeps; start the server with a journal"
+            raise ApiError(503, what, code="journal_needed", headers=NO_RETRY)
+        since = _begin(limits.per, self._clock())
+        account = self._accounts.get((caller.name, limits.usd, since))
+        if account is None:
+            account = await _KeyBudget.opened(self._journal, caller.name, since, limits.usd, self._within)
+            account = self._accounts.setdefault((caller.name, limits.usd, since), account)
+        if not also_spent and await account.row() >= limits.usd:
+            when = "" if limits.per == "ever" else f" of this {limits.per}"
+            what = f"the key {caller.name!r} has spent its ${limits.usd:g}{when}"
+            raise ApiError(429, what, code="insufficient_quota", headers=NO_RETRY)
+        return replace(caller, account=account)
 
-    def _count(self, key: str, limit: int) -> None:
-        now, sent = self._clock(), self._requests[key]
+    def _count(self, key: str, limits: KeyLimits) -> None:
+        limit, now, sent = limits.requests_per_minute, self._clock(), self._requests[key]
+        if limit is None:
+            return
         while sent and sent[0] <= now - _MINUTE_S:
             sent.popleft()
         if len(sent) >= limit:
@@ -315,24 +309,8 @@ class KeyUsage:
             )
         sent.append(now)
 
-    async def _account(self, key: str, usd: float, since: float) -> tuple[BudgetTracker, float]:
-        """The account of a key in a period, and what has been spent or is reserved of it."""
-        known = self._accounts.get((key, usd, since))
-        if known is None:
-            spent = self._spent_before(key, since)
-            known = BudgetTracker(Budget(usd=usd), spent, within=self._within)
-            if self._journal is not None:
-                known = await _JournalAccount.opened(self._journal, key, since, usd, self._within)
-            known = self._accounts.setdefault((key, usd, since), known)
-        return known, await known.row() if isinstance(known, _JournalAccount) else known.spent.usd
 
-    def _spent_before(self, key: str, since: float) -> BudgetUsage:
-        """What a key has spent in a period although its amount was another one then."""
-        spent = (each.spent for (name, _, begin), each in self._accounts.items() if (name, begin) == (key, since))
-        return max(spent, default=NOTHING_SPENT, key=lambda each: each.usd)
-
-
-class _JournalAccount(BudgetTracker):
+class _KeyBudget(BudgetTracker):
     """What a key may spend in a period, in all processes on one journal together."""
 
     def __init__(self, journal: Journal, key: str, since: float, usd: float, within: BudgetTracker | None) -> None:
@@ -345,7 +323,7 @@ class _JournalAccount(BudgetTracker):
     @classmethod
     async def opened(
         cls, journal: Journal, key: str, since: float, usd: float, within: BudgetTracker | None
-    ) -> _JournalAccount:
+    ) -> _KeyBudget:
         """The account, with what the journal says that was spent."""
         spent = (await asyncio.to_thread(spent_by_key, journal.path, key, since)).usd
 

@@ -18,10 +18,7 @@ from wfdsl.errors import UsageError
 from wfdsl.server.endpoints import LONGEST_HEAD
 
 _BACKLOG = 2048
-_CALLS: Final = 5
-"""Connections to providers that a workflow of five steps may have at once."""
-_OTHERS: Final = 256
-"""Files that are no connections: the journal, logs, libraries, sandboxes. Our choice."""
+_OPEN_FILES: Final = 10_240  # the most that macOS allows
 _KEEP_ALIVE_S = 75
 """Seconds for which an idle connection stays open, as in nginx: a client that sends its next request in the moment in
 which the server closes the connection sees an error."""
@@ -29,29 +26,17 @@ FINISHED: Final = "finished"
 """Where an application keeps, in the state of its lifespan, a function that returns a coroutine. Its end is waited for
 as requests in progress are, for work that no request waits for."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
-_COLLECTED_AFTER = (5_000, 50, 100)
-"""When garbage is collected, as `gc.set_threshold` counts. A pass over all objects stops every request for up to 80 ms,
-and Python's own thresholds have one every 400 requests; a request leaves some 20 objects for it. Our choice.
-"""
 
 
-def allow_connections(requests: int, workflows: int) -> str:
-    """Raise the soft limit of open files for so many at once; what is wrong if the hard limit is lower."""
-    if sys.platform == "win32":
-        return ""
-    import resource  # noqa: PLC0415  (not on Windows)
+def allow_open_files() -> None:
+    """Raise the soft limit of open files: each request and each call of a worker is a connection."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415  (not on Windows)
 
-    files = requests + _CALLS * workflows + _OTHERS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = files if hard == resource.RLIM_INFINITY else min(files, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most == files:
-        return ""
-    return (
-        f"this process may open {hard:,} files, and {files:,} are needed for as many requests and calls as it may have "
-        f"at once: raise the hard limit (ulimit -Hn {files})"
-    )
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def listen(host: str, port: int, options: str = "--host or --port") -> socket.socket:
@@ -95,12 +80,7 @@ def serve(
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(int(drain_s), 1),
     )
-    thresholds = gc.get_threshold()
-    try:
-        asyncio.run(_Server(config, started, ending).serve(sockets=[listening]))
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
+    asyncio.run(_Server(config, started, ending).serve(sockets=[listening]))
 
 
 class _Server(uvicorn.Server):
@@ -113,9 +93,7 @@ class _Server(uvicorn.Server):
         """Begin to answer, and say so."""
         await super().startup(sockets=sockets)
         if self.started:
-            gc.collect()
-            gc.freeze()  # what is here now stays as long as the server
-            gc.set_threshold(*_COLLECTED_AFTER)
+            gc.freeze()  # what is here now stays as long as the server, and a collection would stop all requests
             self._say_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -7,7 +7,7 @@ own time limit is over will ask again, as OpenAI's clients do by themselves: its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, NamedTuple
@@ -67,6 +67,11 @@ class LiveRuns:
 
     def __init__(self) -> None:
         self._runs: dict[str, LiveRun] = {}
+
+    def events_of(self, run_id: str) -> Sequence[Event]:
+        """What has happened so far in a run in progress."""
+        found = self._runs.get(run_id)
+        return () if found is None else tuple(found.events)
 
     @asynccontextmanager
     async def waiting(

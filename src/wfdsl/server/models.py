@@ -1,19 +1,20 @@
-"""What the server answers with: a Conductor on the pool, or a workflow file, each under the name of a model.
-`/v1/models` lists them with context and prices.
+"""What the server answers with: a Conductor on the pool, or a workflow file, each under the name of a model, and the
+runs with which they answer requests.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.effort import EFFORTS, Effort
+from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.named import conductor_name, named_policy
 from wfdsl.conductor.policy import ROOT_WORKFLOW, Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
@@ -23,15 +24,14 @@ from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.record import Run
-from wfdsl.interpreter.tools import Tools
+from wfdsl.interpreter.record import Run, RunSuspended
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.own_code import file_of
 from wfdsl.protocols import Message
 from wfdsl.render.text import counted
-from wfdsl.server.api_errors import ApiError, not_supported
+from wfdsl.server.api_errors import not_supported
 from wfdsl.server.chat_request import ChatRequest
-from wfdsl.server.keys import Allowance
-from wfdsl.server.side_requests import side_request
+from wfdsl.server.keys import Caller
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
@@ -44,6 +44,132 @@ _REPAIR: Final = (
 )
 _WITHOUT_TOOLS: Final = ("function", "transformers")
 """Providers whose workers take no tools."""
+_HEAD: Final = 400
+"""Characters from the beginning of a message in which the instructions are. Our choice."""
+_SIDE_REQUESTS: Final[Mapping[str, str]] = {
+    "a title": r"### Task:\s+Generate a concise, 3-5 word title"
+    r"|(Please |Provide )?(generate )?a concise, 5-word-or-less title for the conversation"  # LibreChat
+    r"|You are a (title generator|professional conversation summarizer)"  # opencode, LobeChat
+    r"|You are an assistant skilled in conversation\. You need to summarize .{0,60} title",  # Cherry Studio
+    "tags": r"### Task:\s+Generate 1-3 broad tags",
+    "follow-up questions": r"### Task:\s+Suggest 3-5 relevant follow-up questions",
+    "search queries": r"### Task:\s+Analyze the chat history to determine the necessity of generating search quer",
+    "a completion of what is typed": r"### Task:\s+You are an autocompletion system",
+    "an emoji": r"Your task is to reflect the speaker's likely facial expression through a fitting emoji",
+}
+"""How requests begin that chat programs send by themselves; where no program is named, Open WebUI's."""
+_FLAGS: Final = re.IGNORECASE | re.DOTALL
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One request and the run that answers it."""
+
+    chat: ChatRequest
+    model: ServedModel
+    caller: Caller
+    run_id: str
+    origin: Mapping[str, str]
+    """What is kept with the run: the request's digest, and the name of its key."""
+    linger_s: Callable[[], float]
+    """For how many seconds the run may continue when its client leaves."""
+    _: KW_ONLY
+    skipped: str = ""
+    """Why no Conductor is asked, if the model has one; empty: it is."""
+    asked: RunRequest | None = None
+    """What the run was asked that waited for the results of a client's tools, and that the request continues."""
+    before: Run | None = None
+    """What there is of it."""
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that name the run, and say that the Conductor was skipped."""
+        return {"x-wfdsl-run": self.run_id, **({"x-wfdsl-skipped": "conductor"} if self.skipped else {})}
+
+    @property
+    def policy(self) -> Policy:
+        """What answers."""
+        if self.skipped:
+            return WorkflowPolicy(Workflow((Step(cheapest(self.model.pool), "Reply to the message above."),)))
+        policy, effort = self.model.policy, self.chat.effort
+        if self.asked is not None:
+            effort = next((each for each in EFFORTS if each == self.asked.origin.get(_EFFORT)), None)
+        return policy.with_effort(effort) if isinstance(policy, Conductor) else policy
+
+    @property
+    def last_round(self) -> int | None:
+        """The number of the round after which a Conductor cannot revise; None where there is no Conductor."""
+        policy = self.policy
+        return policy.settings.max_rounds if isinstance(policy, Conductor) else None
+
+    async def run(self, journal: Journal | None, on_event: Listener) -> Run:
+        """The run that answers, done or suspended. One that continues keeps what it was asked: of the request that
+        brings the results, only the choice of tools counts.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as a policy does.
+        """
+        chat, asked = self.chat, self.asked
+        if asked is None:
+            settings = dict(chat.settings)
+            if isinstance(self.model.policy, Conductor):
+                settings.pop("reasoning_effort", None)  # it has chosen the Conductor's limits
+            effort = {} if chat.effort is None else {_EFFORT: chat.effort}
+            origin = {**self.model.origin, **self.origin, **effort, "model": self.model.id, **chat.labels}
+            question, seed, tools = chat.question, chat.seed, chat.offered
+        else:
+            assert asked.tools is not None  # it waited for them
+            assert journal is not None  # it was found there
+            await journal.add_results(chat.results)
+            settings, origin = dict(asked.answer_settings), dict(asked.origin)
+            question, seed = asked.question, asked.config.seed
+            tools = replace(asked.tools, choice="none" if chat.offered is None else chat.offered.choice)
+        serve = self.model.experiment.serve
+        options = {
+            "journal": journal,
+            "run_id": self.run_id,
+            "on_event": on_event,
+            "answer_settings": settings,
+            "tools": tools and replace(tools, steps=serve.tools, max_rounds=serve.max_tool_rounds),
+            "origin": origin,
+        }
+        try:
+            return await self._solved(self.policy, question, seed, options)
+        except RunSuspended as suspended:
+            return suspended.run
+
+    async def again(self, run: Run, problem: str, journal: Journal | None, on_event: Listener) -> Run:
+        """A run in which the worker that has answered is asked once more, since its answer has a problem of its form.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as a policy does.
+        """
+        chat, last = self.chat, run.steps[-1]
+        while last.nested:
+            last = last.nested[-1].steps[-1]
+        worker = self.model.pool.find(last.worker_name)
+        assert worker is not None  # it has answered
+        asked: list[Message] = (
+            [{"role": "user", "content": chat.question}] if isinstance(chat.question, str) else list(chat.question)
+        )
+        asked.append({"role": "assistant", "content": last.response or ""})
+        options = {
+            "journal": journal,
+            "run_id": f"{run.id}-again",
+            "on_event": on_event,
+            "answer_settings": {name: each for name, each in chat.settings.items() if name != "reasoning_effort"},
+            "origin": {**self.model.origin, **self.origin, "model": self.model.id, "repairs": run.id},
+        }
+        policy = WorkflowPolicy(Workflow((Step(worker, _REPAIR.format(problem)),)))
+        return await self._solved(policy, tuple(asked), chat.seed, options)
+
+    async def _solved(self, policy: Policy, question: Question, seed: int | None, options: dict[str, Any]) -> Run:
+        experiment = self.model.experiment
+        found = run_options(experiment.run) | self.caller.within(experiment.budget) | options
+        if seed is not None:
+            found["seed"] = seed
+        return (await policy.solve(question, self.model.pool, **found)).run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +183,7 @@ class ServedModel:
     experiment: Experiment
     origin: Mapping[str, str]
     """Where Conductor or workflow, and pool, were found; kept with each run."""
+    created: int = field(default_factory=lambda: int(time.time()))
 
     def build(self) -> None:
         """Build for this event loop what the first request would wait for: clients and graphs.
@@ -70,22 +197,12 @@ class ServedModel:
             self.policy.build()
         graph_of(self.policy.workflow if isinstance(self.policy, WorkflowPolicy) else ROOT_WORKFLOW).schedule()
 
-    def skips_conductor(self, request: ChatRequest) -> str:
+    def skips_conductor(self, request: ChatRequest, caller: Caller) -> str:
         """What a chat program asks for by itself, such as a title, which is not worth a workflow: one worker answers.
-        Empty: a request like any other.
+        Empty: a request like any other, or one whose key measures.
         """
-        is_on = self.experiment.serve.side_requests == "worker"
-        if not is_on or request.tools is not None or not isinstance(self.policy, Conductor):
-            return ""
-        return side_request(request.question)
-
-    def last_round(self, request: ChatRequest, asked: RunRequest | None) -> int | None:
-        """The number of the round after which a Conductor cannot revise; None where there is no Conductor.
-
-        `asked` is what the run was asked that the request continues.
-        """
-        policy = self._policy_of(request) if asked is None else self._policy(_effort_of(asked))
-        return policy.settings.max_rounds if isinstance(policy, Conductor) else None
+        is_on = self.experiment.serve.side_requests == "worker" and not caller.evaluates
+        return side_request(request) if is_on and isinstance(self.policy, Conductor) else ""
 
     def require_able(self, request: ChatRequest) -> None:
         """Refuse what no worker could do.
@@ -102,129 +219,8 @@ class ServedModel:
         if has_images and not any(entry.images for entry in entries):
             why = "no worker that may be asked can be shown any (images = true in the pool file says that one can)"
             raise not_supported("messages", f"images are not supported: {why}")
-        if request.tools is not None and all(entry.provider in _WITHOUT_TOOLS for entry in entries):
+        if request.offered is not None and all(entry.provider in _WITHOUT_TOOLS for entry in entries):
             raise not_supported("tools", "tools are not supported: no worker of the pool takes any")
-
-    async def answer(
-        self,
-        request: ChatRequest,
-        run_id: str,
-        journal: Journal | None,
-        on_event: Listener | None,
-        *,
-        origin: Mapping[str, str],
-        allowance: Allowance,
-    ) -> Run:
-        """The run that answers a request; `origin` is kept with it.
-
-        Raises:
-            RunFailed, RunSuspended, BudgetExhausted, UsageError: as a policy does.
-        """
-        settings = dict(request.settings)
-        if isinstance(self.policy, Conductor):
-            settings.pop("reasoning_effort", None)  # it has chosen the Conductor's limits
-        effort = {} if request.effort is None else {_EFFORT: request.effort}
-        options = {
-            "journal": journal,
-            "run_id": run_id,
-            "on_event": on_event,
-            "answer_settings": settings,
-            "tools": None if request.tools is None else self._limited(request.tools),
-            "origin": {**self.origin, **origin, **effort, "model": self.id, **request.labels},
-        }
-        return await self._run(self._policy_of(request), request.question, request.seed, allowance, options)
-
-    async def resume(
-        self,
-        asked: RunRequest,
-        request: ChatRequest,
-        run_id: str,
-        journal: Journal,
-        on_event: Listener | None,
-        *,
-        allowance: Allowance,
-    ) -> Run:
-        """Continue a run that waited for the results of tools, which the journal has now.
-
-        `asked` is what the run was asked; of the request that brings the results, only the choice of tools counts.
-
-        Raises:
-            RunFailed, RunSuspended, BudgetExhausted, UsageError: as a policy does.
-        """
-        assert asked.tools is not None  # it waited for them
-        choice = "none" if request.tools is None else request.tools.choice
-        options = {
-            "journal": journal,
-            "run_id": run_id,
-            "on_event": on_event,
-            "answer_settings": asked.answer_settings,
-            "tools": self._limited(replace(asked.tools, choice=choice)),
-            "origin": asked.origin,
-        }
-        return await self._run(self._policy(_effort_of(asked)), asked.question, asked.config.seed, allowance, options)
-
-    async def repair(
-        self,
-        request: ChatRequest,
-        run: Run,
-        problem: str,
-        *,
-        journal: Journal | None,
-        on_event: Listener | None,
-        origin: Mapping[str, str],
-        allowance: Allowance,
-    ) -> Run:
-        """A run in which the worker that has answered is asked once more, since its answer has a problem of its form.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as a policy does.
-        """
-        last = run.steps[-1]
-        while last.nested:
-            last = last.nested[-1].steps[-1]
-        worker = self.pool.find(last.worker_name)
-        assert worker is not None  # it has answered
-        asked: list[Message] = (
-            [{"role": "user", "content": request.question}]
-            if isinstance(request.question, str)
-            else list(request.question)
-        )
-        asked.append({"role": "assistant", "content": last.response or ""})
-        again = WorkflowPolicy(Workflow((Step(worker, _REPAIR.format(problem)),)))
-        options = {
-            "journal": journal,
-            "run_id": f"{run.id}-again",
-            "on_event": on_event,
-            "answer_settings": {name: each for name, each in request.settings.items() if name != "reasoning_effort"},
-            "origin": {**self.origin, **origin, "model": self.id, "repairs": run.id},
-        }
-        return await self._run(again, tuple(asked), request.seed, allowance, options)
-
-    async def _run(
-        self, policy: Policy, question: Question, seed: int | None, allowance: Allowance, options: dict[str, Any]
-    ) -> Run:
-        found = run_options(self.experiment.run) | allowance.within(self.experiment.budget) | options
-        if seed is not None:
-            found["seed"] = seed
-        return (await policy.solve(question, self.pool, **found)).run
-
-    def _policy_of(self, request: ChatRequest) -> Policy:
-        """What answers a request."""
-        if self.skips_conductor(request):
-            step = Step(cheapest(self.pool), "Reply to the message above.")
-            return WorkflowPolicy(Workflow((step,)))
-        return self._policy(request.effort)
-
-    def _policy(self, effort: Effort | None) -> Policy:
-        return self.policy.with_effort(effort) if isinstance(self.policy, Conductor) else self.policy
-
-    def _limited(self, tools: Tools) -> Tools:
-        settings = self.experiment.serve
-        return replace(tools, steps=settings.tools, max_rounds=settings.max_tool_rounds)
-
-
-def _effort_of(asked: RunRequest) -> Effort | None:
-    return next((each for each in EFFORTS if each == asked.origin.get(_EFFORT)), None)
 
 
 def cheapest(pool: Pool) -> int:
@@ -279,6 +275,8 @@ def _model(name: str, experiment: Experiment, description: str | None, others: C
     if isinstance(policy, Conductor):
         policy = policy.sharing(each.policy for each in others if isinstance(each.policy, Conductor))
         origin, what = {"solve": found_anywhere(solver)}, f"A Conductor ({solver})"
+    elif file_of(solver) is not None:
+        origin, what = {"solve": found_anywhere(solver)}, f"The policy {solver}"
     else:
         origin, what = {"file": str(Path(solver).absolute())}, f"The workflow {Path(solver).name}"
     origin |= {} if pool_name is None else {"pool": pool_name}
@@ -289,56 +287,19 @@ def _model(name: str, experiment: Experiment, description: str | None, others: C
     )
 
 
-class ModelCards:
-    """The models of a server, by their names."""
-
-    def __init__(self, models: Mapping[str, ServedModel]) -> None:
-        self._models = dict(models)
-        self._created = int(time.time())
-
-    @property
-    def models(self) -> list[ServedModel]:
-        """All models."""
-        return list(self._models.values())
-
-    @property
-    def names(self) -> list[str]:
-        """All names."""
-        return list(self._models)
-
-    def model(self, name: str) -> ServedModel:
-        """A model by its name.
-
-        Raises:
-            ApiError: there is none.
-        """
-        if name not in self._models:
-            what = f"there is no model {name!r:.80} (models: {', '.join(self._models)})"
-            raise ApiError(404, what, code="model_not_found", param="model")
-        return self._models[name]
-
-    def all(self, allowed: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-        """The models that a key may name; empty: all of them."""
-        return [self.card(name) for name in self._models if not allowed or name in allowed]
-
-    def card(self, name: str) -> dict[str, Any]:
-        """A model as `/v1/models` lists it.
-
-        Raises:
-            ApiError: there is none.
-        """
-        model = self.model(name)
-        asked = _asked_workers(model)
-        context = model.experiment.serve.context_window or _least_context(asked)
-        return {
-            "id": name,
-            "object": "model",
-            "created": self._created,
-            "owned_by": "wfdsl",
-            "description": model.description,
-            **({} if context is None else {"context_window": context, "max_model_len": context}),
-            "pricing": {"unit": "US dollars per million tokens", "workers": {e.name: _prices(e) for e in asked}},
-        }
+def card(model: ServedModel) -> dict[str, Any]:
+    """A model as `/v1/models` lists it."""
+    asked = _asked_workers(model)
+    context = model.experiment.serve.context_window or _least_context(asked)
+    return {
+        "id": model.id,
+        "object": "model",
+        "created": model.created,
+        "owned_by": "wfdsl",
+        "description": model.description,
+        **({} if context is None else {"context_window": context, "max_model_len": context}),
+        "pricing": {"unit": "US dollars per million tokens", "workers": {e.name: _prices(e) for e in asked}},
+    }
 
 
 def _asked_workers(model: ServedModel) -> list[WorkerEntry]:
@@ -359,3 +320,14 @@ def _least_context(entries: Iterable[WorkerEntry]) -> int | None:
 def _prices(entry: WorkerEntry) -> dict[str, float] | None:
     """None: not known."""
     return None if entry.prices is None else {"input": entry.prices.input, "output": entry.prices.output}
+
+
+def side_request(request: ChatRequest) -> str:
+    """What a chat program asks for by itself; empty: a request like any other. It is known by how the instructions
+    begin, never by its limits: a request for little text may be a measurement.
+    """
+    question = request.question
+    texts = [question] if isinstance(question, str) else [each["content"] for each in (question[0], question[-1])]
+    heads = [] if request.offered is not None else [text.lstrip()[:_HEAD] for text in texts]
+    found = (what for what, sign in _SIDE_REQUESTS.items() for head in heads if re.match(sign, head, _FLAGS))
+    return next(found, "")

@@ -13,11 +13,11 @@ import time
 from typing import Any, Final
 
 from wfdsl.protocols import ToolCall
-from wfdsl.server.answering import Asked
 from wfdsl.server.answers import Answer, cost_headers, run_summary, summary_of, usage_of
 from wfdsl.server.api_errors import ApiError
-from wfdsl.server.event_stream import DONE
+from wfdsl.server.endpoints import DONE
 from wfdsl.server.live_runs import Said
+from wfdsl.server.models import Turn
 from wfdsl.server.responses_request import RESPONSE_PREFIX, KeptResponses, ResponsesRequest
 
 _Item = dict[str, Any]
@@ -27,17 +27,17 @@ _REASONING: Final = "reasoning"
 class ResponseReply:
     """A response that grows; each method gives the events that tell a client of the change."""
 
-    def __init__(self, asked: Asked, request: ResponsesRequest, kept: KeptResponses) -> None:
-        self.asked = asked
+    def __init__(self, turn: Turn, request: ResponsesRequest, kept: KeptResponses) -> None:
+        self.turn = turn
         self._request = request
         self._kept = kept
         self._answer: Answer
-        self._run_id = asked.run_id
+        self._run_id = turn.run_id
         # A run that continues has several responses, whose ids differ.
-        turn = "" if asked.continued is None else f"-{asked.origin['request'][:8]}"
-        self._id = f"{asked.run_id}{turn}"
+        suffix = "" if turn.asked is None else f"-{turn.origin['request'][:8]}"
+        self._id = f"{turn.run_id}{suffix}"
         self._response_id = f"{RESPONSE_PREFIX}{self._id}"
-        self._created = asked.created
+        self._created = turn.created
         self._numbers = 0
         self._output: list[_Item] = []
         """All items; the last one may be unfinished."""
@@ -69,7 +69,7 @@ class ResponseReply:
         """The answer, whose text has been said; the response is kept unless the request does not want that.
 
         Raises:
-            ApiError: it cannot be kept now.
+            JournalFailure: it cannot be kept now.
         """
         events = []
         if not self._last_is("message") and not answer.tool_calls:
@@ -96,7 +96,7 @@ class ResponseReply:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that name the run and its cost."""
-        return self.asked.headers | cost_headers(self._answer)
+        return self.turn.headers | cost_headers(self._answer)
 
     def fail(self, error: ApiError) -> bytes:
         """The last event of a response that has no answer."""

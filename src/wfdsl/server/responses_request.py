@@ -7,28 +7,18 @@ others) are not offered to workers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from wfdsl.errors import JournalFailure
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import response_of
 from wfdsl.server.api_errors import ApiError, not_supported
-from wfdsl.server.chat_request import (
-    MOST_MESSAGES,
-    ChatRequest,
-    Fields,
-    Limit,
-    RequestObject,
-    Sampling,
-    chat_request,
-    refuse_unsupported,
-    validated,
-)
-from wfdsl.server.endpoints import json_object
+from wfdsl.server.chat_request import MOST_MESSAGES, ChatRequest, Limit, Sampling, chat_request
+from wfdsl.server.request_body import RequestObject, json_object, validated
 
 
 class Reasoning(RequestObject):
@@ -58,13 +48,10 @@ class ResponsesBody(Sampling):
     store: bool | None = None
     include: list[str] | None = None
 
-
-_UNSUPPORTED: Final[Mapping[str, tuple[object, ...]]] = {
-    "conversation": (),
-    "background": (False,),
-    "prompt": (),
-    "context_management": ([],),
-}
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The input, as items."""
+        return [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +60,7 @@ class ResponsesRequest:
 
     chat: ChatRequest
     """The request as a chat completion request."""
-    fields: Fields
+    fields: Mapping[str, Any]
     """The body, of which the response repeats some fields."""
     items: Sequence[Any]
     """The input, as items."""
@@ -88,23 +75,11 @@ def read_responses_request(body: bytes, kept: KeptResponses) -> ResponsesRequest
         ApiError: it is not one, or asks for what cannot be done.
     """
     fields = json_object(body)
-    refuse_unsupported(fields, _UNSUPPORTED)
     asked = validated(ResponsesBody, fields)
-    items = [{"role": "user", "content": asked.input}] if isinstance(asked.input, str) else asked.input
-    messages, places = _messages(asked, items, kept)
-    try:
-        chat = chat_request(_chat_fields(asked, fields, messages))
-    except ApiError as error:
-        raise _renamed(error, places) from error
-    return ResponsesRequest(chat, fields, items, store=kept.are_kept and asked.store is not False)
-
-
-def _chat_fields(asked: ResponsesBody, fields: Fields, messages: list[Any]) -> dict[str, Any]:
-    """The body as a chat completion request has it."""
-    known = {name: fields[name] for name in (*Sampling.model_fields, *_PASSED_ON) if name in fields}
+    messages = _Messages(asked, kept)
     text = asked.text or TextShape()
-    return known | {
-        "messages": messages,
+    wanted = {name: fields[name] for name in Sampling.model_fields if name in fields} | {
+        "messages": messages.found,
         "max_completion_tokens": asked.max_output_tokens,
         "reasoning_effort": None if asked.reasoning is None else asked.reasoning.effort,
         "verbosity": text.verbosity,
@@ -112,9 +87,13 @@ def _chat_fields(asked: ResponsesBody, fields: Fields, messages: list[Any]) -> d
         "tools": [found for tool in asked.tools or () if (found := _tool(tool)) is not None],
         "tool_choice": _tool_choice(asked.tool_choice),
     }
+    try:
+        chat = chat_request(wanted)
+    except ApiError as error:
+        raise _renamed(error, messages.places) from error
+    return ResponsesRequest(chat, fields, asked.items, store=kept.are_kept and asked.store is not False)
 
 
-_PASSED_ON: Final = ("top_logprobs", "presence_penalty", "frequency_penalty")
 _OTHER_NAMES: Final = {
     "messages": "input",
     "max_completion_tokens": "max_output_tokens",
@@ -126,58 +105,61 @@ _OTHER_NAMES: Final = {
 
 def _renamed(error: ApiError, places: list[str]) -> ApiError:
     """An error with the name that this API has for its parameter."""
-    if error.param is None:
+    own = error.param or ""
+    found = re.match(r"messages\[(\d+)\]|\w+", own)
+    if found is None:
         return error
-    name, mark, rest = error.param.partition("[" if error.param.startswith("messages[") else ".")
-    if mark == "[":
-        number, _, rest = rest.partition("]")
-        param = places[int(number)] + rest
-    else:
-        param = _OTHER_NAMES.get(name, name) + mark + rest
-    message = param + str(error).removeprefix(error.param) if str(error).startswith(error.param) else str(error)
+    name = places[int(found[1])] if found[1] else _OTHER_NAMES.get(found[0], found[0])
+    param = name + own[found.end() :]
+    message = str(error)
+    if message.startswith(own):
+        message = param + message.removeprefix(own)
     return ApiError(error.status, message, code=error.code, param=param, headers=error.headers)
 
 
-def _messages(asked: ResponsesBody, items: Sequence[Any], kept: KeptResponses) -> tuple[list[Any], list[str]]:
+class _Messages:
     """The messages of the whole conversation, and the place of each in the body. Instructions are those of this request
     only, as in OpenAI's API.
     """
-    messages: list[Any] = []
-    places: list[str] = []
-    if asked.instructions is not None:
-        messages.append({"role": "system", "content": asked.instructions})
-        places.append("instructions")
-    before = kept.conversation(asked.previous_response_id) if asked.previous_response_id else []
-    for place, item in [
-        *(("previous_response_id", item) for item in before),
-        *((f"input[{index}]", item) for index, item in enumerate(items)),
-    ]:
-        _add(messages, places, item, place, kept)
-    return messages, places
 
+    def __init__(self, asked: ResponsesBody, kept: KeptResponses) -> None:
+        self.found: list[dict[str, Any]] = []
+        self.places: list[str] = []
+        if asked.instructions is not None:
+            self._add({"role": "system", "content": asked.instructions}, "instructions")
+        if asked.previous_response_id:
+            for item in kept.conversation(asked.previous_response_id):
+                self._read(item, "previous_response_id", kept)
+        for index, item in enumerate(asked.items):
+            self._read(item, f"input[{index}]", kept)
 
-def _add(messages: list[Any], places: list[str], item: Mapping[str, Any], place: str, kept: KeptResponses) -> None:
-    kind = item.get("type", "message")
-    if kind == "item_reference":
-        item = kept.item(item.get("id"), place)
-        kind = item["type"]
-    if kind == "reasoning":
-        return
-    if kind in ("function_call", "custom_tool_call"):
-        call = _tool_call(item, kind)
-        last = messages[-1] if messages else None
-        if last is not None and last.get("role") == "assistant":
-            last["tool_calls"] = [*last.get("tool_calls", []), call]
-            return
-        message: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [call]}
-    elif kind in ("function_call_output", "custom_tool_call_output"):
-        message = {"role": "tool", "tool_call_id": item.get("call_id"), "content": _content(item.get("output"))}
-    elif kind == "message":
-        message = {"role": item.get("role"), "content": _content(item.get("content"))}
-    else:
-        raise not_supported(f"{place}.type", f"{place}.type: items of this type are not supported (got {kind!r:.60})")
-    messages.append(message)
-    places.append(place)
+    def _add(self, message: dict[str, Any], place: str) -> None:
+        self.found.append(message)
+        self.places.append(place)
+
+    def _read(self, item: Mapping[str, Any], place: str, kept: KeptResponses) -> None:
+        kind = item.get("type", "message")
+        if kind == "item_reference":
+            item = kept.item(item.get("id"), place)
+            kind = item["type"]
+        match kind:
+            case "reasoning":
+                return
+            case "function_call" | "custom_tool_call":
+                call = _tool_call(item, kind)
+                last = self.found[-1] if self.found else {}
+                if last.get("role") == "assistant":
+                    last["tool_calls"] = [*last.get("tool_calls", []), call]
+                else:
+                    self._add({"role": "assistant", "content": None, "tool_calls": [call]}, place)
+            case "function_call_output" | "custom_tool_call_output":
+                output = _content(item.get("output"))
+                self._add({"role": "tool", "tool_call_id": item.get("call_id"), "content": output}, place)
+            case "message":
+                self._add({"role": item.get("role"), "content": _content(item.get("content"))}, place)
+            case _:
+                what = f"{place}.type: items of this type are not supported (got {kind!r:.60})"
+                raise not_supported(f"{place}.type", what)
 
 
 def _tool_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -255,14 +237,11 @@ class KeptResponses:
         """Keep a response: the one before it, and the items of its input and output.
 
         Raises:
-            ApiError: it cannot be kept now.
+            JournalFailure: it cannot be kept now.
         """
         assert self._journal is not None  # callers have looked at `are_kept`
         content = {"previous": previous, "input": list(asked), "output": list(output)}
-        try:
-            await self._journal.keep_response(response_id, run_id, content)
-        except JournalFailure as error:
-            raise ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"}) from error
+        await self._journal.keep_response(response_id, run_id, content)
 
     def conversation(self, response_id: str) -> list[Any]:
         """The items of a response and of all before it, input and output, in order.

@@ -60,7 +60,8 @@ class Viewer:
         app = Starlette(routes=[*_ROUTES, *self._evaluations.routes], exception_handlers=_HANDLERS)
         app.state.viewer = self
         app.state.index = self.index
-        app.state.redoing = Redoing(self.index.journal, self._experiment)
+        app.state.redoing = redoing = Redoing(self.index.journal, self._experiment)
+        self.index.live.append(lambda run_id: redoing.events.get(run_id, ()))
         app.state.records = RunRecords(self.index)
         app.state.pools = self._pools
         app.state.key = self._key

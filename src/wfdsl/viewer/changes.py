@@ -7,7 +7,7 @@ import hashlib
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from wfdsl.errors import JournalFailure
+from wfdsl.interpreter.events import Delta, Event, FellBack, Retried, StepFinished
 from wfdsl.interpreter.journal_file import connect_to_read, failure
 from wfdsl.interpreter.journal_reading import RunSummary, summaries
 
@@ -35,6 +36,8 @@ class RunIndex:
 
     def __init__(self, journal: Path) -> None:
         self.journal = journal
+        self.live: list[Callable[[str], Sequence[Event]]] = []
+        """What gives the events so far of a run that is in progress in this process, by its id."""
         self.is_closing = False
         """Whether the server ends, so that streams end too."""
         self._lock = threading.Lock()
@@ -78,7 +81,18 @@ class RunIndex:
         runs = self.runs()
         if run_id is None:
             return str(self._revision)
-        return version_of(next((run for run in runs if run.id == run_id), None))
+        found = next((run for run in runs if run.id == run_id), None)
+        return hashlib.sha256(repr((found, self.texts(run_id))).encode()).hexdigest()[:16]
+
+    def texts(self, run_id: str) -> dict[tuple[int, ...], str]:
+        """What workers have written so far in steps that run in this process, by the paths of the steps."""
+        found: dict[tuple[int, ...], str] = {}
+        for event in (each for events_of in self.live for each in events_of(run_id)):
+            if isinstance(event, Delta):
+                found[event.path] = found.get(event.path, "") + event.text
+            elif isinstance(event, (Retried, FellBack, StepFinished)):
+                found.pop(event.path, None)
+        return found
 
     def close(self) -> None:
         """Let go of the file, and end all streams."""
@@ -100,11 +114,6 @@ class RunIndex:
             return inode, int(self._connection.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error as error:
             raise failure(self.journal, error) from error
-
-
-def version_of(run: RunSummary | None) -> str:
-    """What differs whenever a run has changed."""
-    return hashlib.sha256(repr(run).encode()).hexdigest()[:16]
 
 
 def event_stream(index: RunIndex, request: Request, version: Callable[[], str] | None = None) -> Response:

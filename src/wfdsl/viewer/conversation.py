@@ -15,8 +15,8 @@ from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal_unfinished import Attempt
 from wfdsl.interpreter.record import Run
 from wfdsl.language.check import CheckConfig
-from wfdsl.pictures import RESULTS, ending_of
 from wfdsl.protocols import Message
+from wfdsl.render.runs import RESULTS, ending_of
 from wfdsl.viewer.completion_text import Line, lines_of
 from wfdsl.viewer.places import Path, Place, dotted, places
 

@@ -21,7 +21,6 @@ from starlette.routing import Route
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.report import (
     COMPARED,
-    RESULTS,
     Report,
     accuracy_table,
     comparison_table,
@@ -30,7 +29,7 @@ from wfdsl.evaluation.report import (
 )
 from wfdsl.evaluation.statistics import difference_of
 from wfdsl.evaluation.summary import Comparison, Summary, benchmark_of, split_of
-from wfdsl.evaluation.trials import Trial
+from wfdsl.evaluation.trials import RESULTS, Trial
 from wfdsl.interpreter.journal_reading import RunSummary
 from wfdsl.viewer.page import page
 from wfdsl.viewer.run_list import Row

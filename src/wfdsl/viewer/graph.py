@@ -1,4 +1,7 @@
-"""A run as graphs: each workflow by itself, those inside a Conductor's step below it, large ones when asked for."""
+"""A run as one graph: each workflow is drawn inside the step that it ran in, once that is opened; large ones if asked.
+
+What is opened is in the address: the paths of steps with workflows inside, and of steps that share a card.
+"""
 
 from __future__ import annotations
 
@@ -10,120 +13,99 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.datastructures import QueryParams
 
-from wfdsl.conductor.policy import ROOT_WORKFLOW
-from wfdsl.conductor.round_log import RoundLog, rounds_inside
 from wfdsl.interpreter.record import Run
-from wfdsl.pictures import options_of_run, picture_of, round_panels
-from wfdsl.render.model import Card, Note, Panel, draw
+from wfdsl.render.model import Card, Panel, draw
+from wfdsl.render.pictures import picture_of
 from wfdsl.render.svg import svg_of
-from wfdsl.viewer.places import Path, Place, dotted
+from wfdsl.render.text import counted
+from wfdsl.viewer.places import Path, dotted
 
 MOST_NODES: Final = 100
 """Nodes that are drawn without being asked for. Our choice; larger graphs are slow to draw and hard to read."""
 
-Address = Callable[[str], str]
-"""The address of a step's page, from the step's path."""
 
-
-class Stack(NamedTuple):
-    """Copies of a step that share a card, or that have been drawn by themselves instead."""
+class Toggle(NamedTuple):
+    """A link that opens or closes a step."""
 
     label: str
-    """What following the address does."""
     query: str
-    """The query of the address at which they are drawn in the other way."""
+    """The query of the address at which it is drawn in the other way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One workflow as it is drawn, or what is said where nothing ran."""
+    """A run as it is drawn."""
 
-    id: str
-    title: str
-    notes: Sequence[Note]
-    nodes: int
     svg: Markup | None
-    """None: there is nothing to draw, or it is large and was not asked for."""
-    stacks: Sequence[Stack] = ()
-    inside: Sequence[tuple[Place, Sequence[Graph]]] = ()
-    """What ran inside its steps."""
-    query: str = ""
+    """None: it is large, and was not asked for."""
+    nodes: int
+    toggles: Sequence[Toggle]
+    query: str
     """The query of the address at which it is drawn although it is large."""
 
-    @property
-    def asks(self) -> bool:
-        """Whether it is drawn only when asked for."""
-        return self.nodes > 0 and self.svg is None
+
+def graph_of_run(run: Run, query: QueryParams, address: Callable[[str], str]) -> Graph:
+    """Draw a run. The query says what is opened: paths of steps, `all`; and `draw`, whether it is large.
+
+    `address` gives the address of a step's page, from the step's path.
+    """
+    opened = tuple(dict.fromkeys(query.getlist("open")))
+    toggles: list[Toggle] = []
+    panel, nodes = _opened(picture_of(run, all_copies="all" in opened), opened, toggles)
+    is_drawn = nodes <= MOST_NODES or "draw" in query
+    svg = Markup(svg_of(replace(panel, title="", notes=()), _links(address))) if is_drawn else None
+    other = tuple(each for each in opened if each != "all") if "all" in opened else (*opened, "all")
+    toggles.append(Toggle("Stack equal steps" if "all" in opened else "Draw each copy", _query(other)))
+    return Graph(svg, nodes, toggles, f"{_query(opened)}&draw=1")
 
 
-class GraphPage:
-    """Draws the graphs of a page."""
-
-    def __init__(self, address: Address, query: QueryParams) -> None:
-        """The query says which large graphs are drawn (`draw`, by their ids), whether each copy of a step has a card of
-        its own (`copies=all`), and which steps' copies do (`open`, by paths).
-        """
-        self._address = address
-        self._drawn = query.getlist("draw")
-        self._opened = query.getlist("open")
-        self.all_copies = query.get("copies") == "all"
-        self._left = MOST_NODES * 3
-        """Nodes that the page still has room for."""
-
-    def graphs(self, run: Run) -> list[Graph]:
-        """The graphs of a run: the rounds of a Conductor, or the one workflow that was given."""
-        panel = picture_of(run, all_copies=self.all_copies)
-        if run.workflow == ROOT_WORKFLOW:
-            return self._rounds(Place((0,), run, run.steps[0]))
-        return [self._graph(panel, run, ())]
-
-    def _rounds(self, place: Place) -> list[Graph]:
-        panels = list(round_panels(place.run, place.step, {"all_copies": self.all_copies}))
-        found = []
-        for number, run, logs in rounds_inside(place.step):
-            found.append(self._graph(panels.pop(0), run, (*place.path, number)))
-            found += [self._note(log, panels.pop(0), place.path) for log in logs[1:]]
-        return found
-
-    def _note(self, log: RoundLog, panel: Panel, path: Path) -> Graph:
-        return Graph(f"graph={dotted((*path, log.round))}", panel.title, panel.notes, 0, None)
-
-    def _graph(self, panel: Panel, run: Run, path: Path) -> Graph:
-        own = f"graph={dotted(path)}"
-        opened = [step for step in range(len(run.workflow)) if dotted((*path, step)) in self._opened]
-        if opened and not self.all_copies:
-            options = options_of_run(run)
-            options["opened"] = opened
-            panel = replace(panel, drawing=draw(run.workflow, **options))
-        drawing = panel.drawing
-        assert drawing is not None, "a run has a workflow"
+def _opened(panel: Panel, opened: Sequence[str], toggles: list[Toggle]) -> tuple[Panel, int]:
+    """The panel with nothing inside steps that are not opened, how many nodes that is; and what can be toggled."""
+    nodes = 0
+    drawing = panel.shown
+    if drawing is not None:
+        steps = [step for step in range(len(drawing.workflow)) if dotted((*panel.path, step)) in opened]
+        if steps and "all" not in opened:
+            options = drawing.options.copy()
+            options["opened"] = [*options.get("opened", ()), *steps]
+            drawing = draw(drawing.workflow, **options)
+            panel = replace(panel, drawing=drawing)
         nodes = len(drawing.cards)
-        is_drawn = own in self._drawn or (nodes <= MOST_NODES and nodes <= self._left)
-        svg = None
-        if is_drawn:
-            self._left -= nodes
-            alone = replace(panel, inside={}, is_shell=False, title="", notes=())
-            svg = Markup(svg_of(alone, lambda card: self._link(card, path)))
-        places = [Place((*path, step.step), run, step) for step in run.steps if step.nested]
-        inside = [(place, self._rounds(place)) for place in places]
-        stacks = () if self.all_copies else tuple(self._stacks(drawing.cards, run, path, opened))
-        return Graph(own, panel.title, panel.notes, nodes, svg, stacks, inside, self._query(drawn=[*self._drawn, own]))
+        toggles += _stacks([card for card in drawing.cards if card.index not in panel.inside], panel.path, opened)
+    inside: dict[int, tuple[Panel, ...]] = {}
+    for step, panels in panel.inside.items():
+        path = dotted((*panel.path, step))
+        if drawing is not None:
+            name = drawing.cards[drawing.card_of(step)].heading
+            verb = "Close" if path in opened else "Open"
+            toggles.append(Toggle(f"{verb} {name}: {counted(len(panels), 'round')}", _query(_toggled(opened, path))))
+        if drawing is None or path in opened:
+            found = [_opened(each, opened, toggles) for each in panels]
+            inside[step] = tuple(each for each, _ in found)
+            nodes += sum(count for _, count in found)
+    return replace(panel, inside=inside), nodes
 
-    def _stacks(self, cards: Sequence[Card], run: Run, path: Path, opened: Sequence[int]) -> Iterator[Stack]:
-        for card in cards:
-            if card.count > 1:
-                query = self._query(opened=[*self._opened, dotted((*path, card.steps[0]))])
-                yield Stack(f"Open {card.heading}: {card.count} copies", query)
-        for step in opened:
-            left = [each for each in self._opened if each != dotted((*path, step))]
-            yield Stack(f"Stack the copies of {run.name_of(step)}", self._query(opened=left))
 
-    def _query(self, *, drawn: Sequence[str] | None = None, opened: Sequence[str] | None = None) -> str:
-        """The query of this page's address, changed."""
-        found = [("view", "graph")] + ([("copies", "all")] if self.all_copies else [])
-        found += [("draw", each) for each in (self._drawn if drawn is None else drawn)]
-        return urlencode(found + [("open", each) for each in (self._opened if opened is None else opened)])
+def _stacks(cards: Sequence[Card], where: Path, opened: Sequence[str]) -> Iterator[Toggle]:
+    for card in cards:
+        path = dotted((*where, card.index))
+        if card.count > 1:
+            yield Toggle(f"Open {card.heading}: {card.count} copies", _query(_toggled(opened, path)))
+        elif path in opened:
+            yield Toggle(f"Close {card.heading}", _query(_toggled(opened, path)))
 
-    def _link(self, card: Card, path: Path) -> Mapping[str, str]:
+
+def _toggled(opened: Sequence[str], path: str) -> tuple[str, ...]:
+    return tuple(each for each in opened if each != path) if path in opened else (*opened, path)
+
+
+def _query(opened: Sequence[str]) -> str:
+    return urlencode([("view", "graph"), *(("open", each) for each in opened)])
+
+
+def _links(address: Callable[[str], str]) -> Callable[[Card, Path], Mapping[str, str]]:
+    def link(card: Card, path: Path) -> Mapping[str, str]:
         steps = [dotted((*path, step)) for step in card.steps]
-        return {"href": self._address(steps[0]), "data-steps": " ".join(steps)}
+        return {"href": address(steps[0]), "data-steps": " ".join(steps)}
+
+    return link

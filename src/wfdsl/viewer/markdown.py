@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from wfdsl.html_page import facts_of_run, facts_of_step
 from wfdsl.interpreter.record import Run
+from wfdsl.render.run_page import facts_of_run, facts_of_step
 from wfdsl.render.text import plain
 from wfdsl.viewer.conversation import Section, messages_of, sections_of
 

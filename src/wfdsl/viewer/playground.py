@@ -25,7 +25,7 @@ from wfdsl.language.diagnostics import WorkflowError, summary
 from wfdsl.language.file_printer import format_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
-from wfdsl.pictures import picture_of
+from wfdsl.render.pictures import picture_of
 from wfdsl.render.svg import svg_of
 from wfdsl.render.text import counted
 from wfdsl.viewer.access import form_token

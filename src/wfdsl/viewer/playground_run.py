@@ -10,6 +10,7 @@ from wfdsl.api import Checked
 from wfdsl.errors import WfdslError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.config import RunConfig
+from wfdsl.interpreter.events import Event
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import RunEnded
 from wfdsl.interpreter.running import checked_question, new_run_id, run
@@ -67,6 +68,12 @@ async def start_run(plan: Plan, redoing: Redoing) -> str:
         WfdslError: it could not be started.
     """
     run_id, begun = new_run_id(), asyncio.Event()
+    hear = redoing.listener(run_id)
+
+    def listen(event: Event) -> None:
+        hear(event)
+        begun.set()
+
     work = run(
         plan.workflow,
         plan.question,
@@ -76,7 +83,7 @@ async def start_run(plan: Plan, redoing: Redoing) -> str:
         names=plan.names,
         run_id=run_id,
         origin=plan.origin,
-        on_event=lambda _: begun.set(),
+        on_event=listen,
     )
     task = redoing.follow(run_id, work)
     waiting = asyncio.create_task(begun.wait())

@@ -27,6 +27,7 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.experiment import Experiment, pool_of_run
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal_reading import request_of
 from wfdsl.interpreter.record import Run, RunEnded
@@ -85,6 +86,8 @@ class Redoing:
         self._tasks: set[asyncio.Task[Run]] = set()
         self.problems: dict[str, str] = {}
         """Why runs could not be started, by their ids."""
+        self.events: dict[str, list[Event]] = {}
+        """What has happened in the runs in progress, by their ids."""
 
     def prepare(self, run: Run, place: Place, form: Mapping[str, str]) -> _Asked:
         """What asking again takes; nothing is written.
@@ -127,13 +130,20 @@ class Redoing:
         """Start the new run, which may spend what was shown; gives its id."""
         new_id = await run_in_threadpool(asked.prepared.start, self.journal)
         budget = None if asked.usd is None else Budget(usd=asked.usd)
+        hear = self.listener(new_id)
         if asked.conductor is None:
-            work = resume(new_id, asked.pool, journal=self.journal, budget=budget)
+            work = resume(new_id, asked.pool, journal=self.journal, budget=budget, on_event=hear)
         else:
             request = await run_in_threadpool(request_of, self.journal, new_id)
-            work = resume_with(asked.conductor, new_id, request, asked.pool, journal=self.journal, budget=budget)
+            work = resume_with(
+                asked.conductor, new_id, request, asked.pool, journal=self.journal, budget=budget, on_event=hear
+            )
         self.follow(new_id, work)
         return new_id
+
+    def listener(self, run_id: str) -> Listener:
+        """Keeps what happens in a run."""
+        return self.events.setdefault(run_id, []).append
 
     def follow(self, run_id: str, work: Coroutine[Any, Any, Run]) -> asyncio.Task[Run]:
         """Run something in the background, and keep why it could not be started."""
@@ -144,6 +154,7 @@ class Redoing:
 
     def _over(self, run_id: str, task: asyncio.Task[Run]) -> None:
         self._tasks.discard(task)
+        self.events.pop(run_id, None)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, WfdslError) and not isinstance(error, RunEnded):
             self.problems[run_id] = str(error)

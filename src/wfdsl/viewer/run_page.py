@@ -15,14 +15,14 @@ from starlette.responses import PlainTextResponse, Response
 from wfdsl.api import dumps
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import rounds_inside
-from wfdsl.html_page import facts_of_step, to_html
 from wfdsl.interpreter.journal_reading import attempts_of, kept_replies
 from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
-from wfdsl.viewer.changes import version_of
+from wfdsl.render.pictures import picture_of, to_html
+from wfdsl.render.run_page import facts_of_step
 from wfdsl.viewer.conversation import Excerpts, completions_in, excerpts_for, messages_of, sections_of
-from wfdsl.viewer.graph import MOST_NODES, GraphPage
+from wfdsl.viewer.graph import MOST_NODES, graph_of_run
 from wfdsl.viewer.markdown import markdown_of
 from wfdsl.viewer.page import page
 from wfdsl.viewer.places import Place
@@ -46,7 +46,7 @@ def show_run(request: Request) -> Response:
         "run.html",
         run=run,
         summary=summary,
-        version=version_of(summary),
+        version=request.app.state.index.version(run.id),
         view=view,
         views=VIEWS,
         facts=facts_in(request, run),
@@ -61,13 +61,14 @@ def _conversation(request: Request, run: Run) -> dict[str, Any]:
     ended = run.finished is not None
     unlogged = {} if ended else completions_in(kept_replies(request.app.state.index.journal, run.id))
     sections = sections_of(run, unlogged)
-    return {"messages": messages_of(run.question), "sections": sections, "facts_of": facts_of_step}
+    texts = request.app.state.index.texts(run.id)
+    return {"messages": messages_of(run.question), "sections": sections, "facts_of": facts_of_step, "texts": texts}
 
 
 def _graph(request: Request, run: Run) -> dict[str, Any]:
     address = _address(request, run)
-    drawing = GraphPage(lambda step: f"{address}/steps/{step}", request.query_params)
-    return {"graphs": drawing.graphs(run), "most": MOST_NODES, "all_copies": drawing.all_copies}
+    graph = graph_of_run(run, request.query_params, lambda step: f"{address}/steps/{step}")
+    return {"graph": graph, "notes": picture_of(run).notes, "most": MOST_NODES}
 
 
 def _timeline(request: Request, run: Run) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def show_step(request: Request) -> Response:
         "step.html",
         run=run,
         summary=summary,
-        version=version_of(summary),
+        version=request.app.state.index.version(run.id),
         place=place,
         facts=list(facts_of_step(place.step)),
         messages=_sources(place),

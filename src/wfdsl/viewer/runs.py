@@ -9,10 +9,10 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from wfdsl.html_page import facts_of_run
 from wfdsl.interpreter.journal_reading import RunSummary, run_of, runs_of_unknown_price
 from wfdsl.interpreter.record import Run
 from wfdsl.render.html import Fact
+from wfdsl.render.run_page import facts_of_run
 from wfdsl.viewer.changes import RunIndex
 from wfdsl.viewer.places import Place, place_at
 

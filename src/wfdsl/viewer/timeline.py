@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wfdsl.interpreter.conductor_node import OWN_STEP
@@ -13,9 +12,9 @@ from wfdsl.interpreter.record import Run
 from wfdsl.render.status import duration
 from wfdsl.viewer.places import Path, Place, places
 
-Kind: TypeAlias = Literal["wait", "work", "running", "retry", "lost", "inside"]
+Kind: TypeAlias = Literal["wait", "work", "running", "retry", "lost", "inside", "between"]
 """What a part of a bar stands for: waiting, a call that counted, one in flight, one that failed, one whose result is
-not known, or a Conductor's step, whose calls have bars of their own."""
+not known, a Conductor's step, whose calls have bars of their own, or time of the run in which no step did anything."""
 _LONGEST_GAP: Final = 0.1
 """A gap in which nothing happened is squeezed if it takes more than this part of the whole. Our choice."""
 _SQUEEZED: Final = 0.03
@@ -68,7 +67,9 @@ class Timeline:
     rows: Sequence[Row]
     gaps: Sequence[Gap]
     seconds: float
-    """The whole time, gaps included."""
+    """The whole time, gaps included: that of the run."""
+    between: float
+    """How much of it no step did anything, in seconds: while the process started, imported and wrote."""
 
 
 def timeline_of(run: Run, attempts: Iterable[Attempt], now: float) -> Timeline:
@@ -89,10 +90,13 @@ def timeline_of(run: Run, attempts: Iterable[Attempt], now: float) -> Timeline:
         row = Row(place.id, place.name, place.worker, len(place.path) // 2, (), _words(parts))
         found.append((place.path, row, parts))
         found += _completions(place, by_path, now)
-    scale = _Scale([part for _, _, parts in found for part in parts if part.kind != "inside"])
+    busy = [part for _, _, parts in found for part in parts if part.kind != "inside"]
+    scale = _Scale(busy, run.started, run.finished or max([now, *(part.end for part in busy)]))
     found.sort(key=lambda each: each[0])  # so a completion comes before the steps that it wrote
-    rows = [_placed(row, parts, scale) for _, row, parts in found]
-    return Timeline(rows, scale.gaps, scale.seconds)
+    between = [Part("between", start, end) for start, end in scale.idle]
+    whole = Row("", "between calls", "", 0, (), f"no call for {duration(scale.idle_seconds)}")
+    rows = [_placed(whole, between, scale), *(_placed(row, parts, scale) for _, row, parts in found)]
+    return Timeline(rows, scale.gaps, scale.seconds, scale.idle_seconds)
 
 
 def _lost_if_open(attempt: Attempt) -> Attempt:
@@ -162,17 +166,22 @@ _WORDS: Final[dict[Kind, str]] = {
     "retry": "failed after",
     "lost": "result not known after",
     "inside": "took",
+    "between": "nothing for",
 }
 
 
 class _Scale:
     """Where a time is on the page: in percent of the width, with long gaps squeezed."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._busy = _merged(parts)
-        self.seconds = self._busy[-1][1] - self._busy[0][0] if self._busy else 0.0
-        idle = [(end, start) for (_, end), (start, _) in pairwise(self._busy)]
-        self._long = [gap for gap in idle if gap[1] - gap[0] > max(_LONGEST_GAP * self.seconds, _FEWEST_S)]
+    def __init__(self, parts: Sequence[Part], start: float, end: float) -> None:
+        """The parts in which steps did something, of a run that took from `start` to `end`."""
+        busy = _merged(parts)
+        self._start = min([start, *(begun for begun, _ in busy)])
+        self.seconds = max([end, *(over for _, over in busy)]) - self._start
+        edges = [self._start, *(at for part in busy for at in part), self._start + self.seconds]
+        self.idle = [(over, begun) for over, begun in zip(edges[::2], edges[1::2], strict=True) if begun > over]
+        self.idle_seconds = sum(begun - over for over, begun in self.idle)
+        self._long = [gap for gap in self.idle if gap[1] - gap[0] > max(_LONGEST_GAP * self.seconds, _FEWEST_S)]
         kept = self.seconds - sum(end - start for start, end in self._long)
         room = 1.0 - _SQUEEZED * len(self._long)
         self._per_second = 100.0 * max(room, 0.1) / kept if kept > 0 else 0.0
@@ -180,8 +189,6 @@ class _Scale:
 
     def at(self, when: float) -> float:
         """The place of a time."""
-        if not self._busy:
-            return 0.0
         taken, width = 0.0, 0.0
         for start, end in self._long:
             if when >= end:
@@ -190,7 +197,7 @@ class _Scale:
             elif when > start:
                 taken += when - start
                 width += 100.0 * _SQUEEZED * (when - start) / (end - start)
-        return min(max((when - self._busy[0][0] - taken) * self._per_second + width, 0.0), 100.0)
+        return min(max((when - self._start - taken) * self._per_second + width, 0.0), 100.0)
 
 
 def _merged(parts: Sequence[Part]) -> list[tuple[float, float]]:

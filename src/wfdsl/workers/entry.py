@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
 from wfdsl.workers.redaction import find_key, is_secret_name
 
@@ -263,24 +262,3 @@ class PoolSettings(_Strict):
     """The longest reply, in code points. Our choice: fifty times the paper's 4096 tokens."""
     oversize: Literal["cut", "refuse"] = "cut"
     """A longer reply is cut, with a mark that says so, or is a failure."""
-
-
-def build_model(model: type[BaseModel], fields: Mapping[str, Any], place: str) -> Any:
-    """The model with these fields.
-
-    Raises:
-        UsageError: one does not fit.
-    """
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        key, reason = first_problem(error)
-        raise UsageError(f"{place}: {key + ': ' if key else ''}{reason}") from None
-
-
-def first_problem(error: ValidationError) -> tuple[str, str]:
-    """The key of the first value that does not fit, with dots; and why it does not."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    said = first["msg"].removeprefix("Value error, ")
-    reason = "is missing" if first["type"] == "missing" else said[:1].lower() + said[1:]
-    return ".".join(map(str, first["loc"])), reason

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
+from wfdsl.settings import build_model
 from wfdsl.workers.call_settings import in_time, require_no_tools
 from wfdsl.workers.endings import ended
-from wfdsl.workers.entry import Prices, WorkerEntry, build_model
+from wfdsl.workers.entry import Prices, WorkerEntry
 
 ChatFunction: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 

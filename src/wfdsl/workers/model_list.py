@@ -13,7 +13,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from wfdsl.errors import UsageError
-from wfdsl.workers.entry import WorkerEntry, first_problem
+from wfdsl.settings import first_problem
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.registry import check_provider
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
+from wfdsl.own_code import file_of, load_object
 from wfdsl.protocols import Worker
-from wfdsl.toml_file import parse_toml, read_toml_file
+from wfdsl.settings import did_you_mean, parse_toml, read_toml_file
 from wfdsl.workers.entry import PoolSettings, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.list_prices import with_list_prices
@@ -60,13 +60,16 @@ class Pool:
 
     @classmethod
     def load(cls, path_or_name: str) -> Pool:
-        """Read a pool file, make a pool of models (`openai:gpt-5,openai:gpt-5-mini`), or find a pool by its name.
+        """Read a pool file, make a pool of models (`openai:gpt-5,openai:gpt-5-mini`) or of your own code
+        (`mine.py:pool`: a pool, an async function, or a list of them), or find a pool by its name.
 
         Names are those of shipped pools and of plug-ins.
 
         Raises:
             UsageError: there is no such file, model or name, or the file is not a valid pool.
         """
+        if file_of(path_or_name) is not None:
+            return _own_pool(path_or_name)
         if names_a_file(path_or_name):
             return _pool_of_file(Path(path_or_name))
         if lists_models(path_or_name):
@@ -309,6 +312,16 @@ def _from_plugin(plugin: EntryPoint, name: str) -> Pool:
     if not isinstance(made, Pool):
         raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
     return made
+
+
+def _own_pool(name: str) -> Pool:
+    found = load_object(name)
+    functions = found if isinstance(found, list) else [found]
+    if isinstance(found, Pool):
+        return found
+    if not all(callable(each) for each in functions):
+        raise UsageError(f"{name}: must be a pool, an async function or a list of them (got {type(found).__name__})")
+    return Pool.from_functions(functions)
 
 
 def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:

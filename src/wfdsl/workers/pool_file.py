@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import BaseModel
 
 from wfdsl.errors import UsageError
-from wfdsl.toml_file import read_toml_file, relative_to, require_keys, require_table, require_tables
-from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry, build_model
+from wfdsl.settings import TABLES, build_model, read_toml_file, relative_to, require_keys, require_table
+from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.registry import check_provider
 
 _NESTED: Final[Mapping[str, type[BaseModel]]] = {"limits": Limits, "prices": Prices}
@@ -39,7 +39,7 @@ def pool_table(tables: Mapping[str, Any], source: str) -> dict[str, Any]:
     Raises:
         UsageError: there is none, or a table that is not known.
     """
-    require_tables(tables, source)
+    require_keys(tables, TABLES, source)
     if not isinstance(tables.get("pool"), dict):
         raise UsageError(f"{source}: there is no table [pool]; begin with [pool] and one [[pool.workers]] per worker")
     table: dict[str, Any] = tables["pool"]

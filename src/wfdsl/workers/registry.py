@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command, install_small_model
 from wfdsl.protocols import Worker
+from wfdsl.settings import closest
 from wfdsl.workers.entry import WorkerEntry
 
 
@@ -149,8 +149,8 @@ def check_provider(entry: WorkerEntry) -> None:
     """
     known = providers()
     if entry.provider not in known:
-        near = get_close_matches(entry.provider, known, n=1)
-        meant = f' Did you mean "{near[0]}"?' if near else ""
+        near = closest(entry.provider, known)
+        meant = f' Did you mean "{near}"?' if near else ""
         raise UsageError(
             f'worker "{entry.name}": there is no provider "{entry.provider}".{meant} Known: {", ".join(known)}'
         )

@@ -1,4 +1,4 @@
-"""Train a Conductor: a preset or a TOML file in, checkpoints, completions, metrics and plots out.
+"""Train a Conductor: a preset or a TOML file in, checkpoints, completions and metrics out.
 
 `wfdsl-train PRESET|FILE.toml` trains, and `wfdsl-train export DIR --out FOLDER` exports a model for serving.
 `wfdsl-train strategies DIR` shows what the workflows of a training were like.
@@ -13,10 +13,10 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from wfdsl._version import __version__
 from wfdsl.cli.options import (
@@ -34,18 +34,16 @@ from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # start-up time: pydantic
     from wfdsl.interpreter.record import RunEnded
-    from wfdsl_rl.training.config import StageName
     from wfdsl_rl.training.plan import Plan
 
 EXAMPLES = (
     "wfdsl-train gym --dry-run",
-    "wfdsl-train my.toml --set train.base.group_size=8 --out runs/first",
+    "wfdsl-train my.toml --set train.stages.base.num_generations=8 --out runs/first",
     "wfdsl-train --resume runs/first",
     "wfdsl-train export runs/first --out model",
     "wfdsl-train strategies runs/first",
 )
 EXIT_CODES = "exit codes: 0 fine, 2 usage or unreadable input, 3 failed, 4 budget spent, 130 interrupted"
-_STAGES = ("sft", "base", "pools", "recursion", "all")
 _RESOLVED = "resolved.json"
 _LIMITS_OF_RUNS = ("concurrency", "parallel", "timeout_s", "step_timeout_s", "longest_wait_s")
 """Keys of [run] that change no result of a training."""
@@ -77,9 +75,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"wfdsl-train {__version__}")
     asked, output = group(parser, INPUT), group(parser, OUTPUT)
     asked.add_argument("experiment", nargs="?", metavar="PRESET|FILE.toml", help="a preset or an experiment file")
-    asked.add_argument("--stage", choices=_STAGES, default="all", help="which stage (default: %(default)s)")
-    asked.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. train.base.group_size=8")
+    asked.add_argument("--stage", metavar="NAME", help="only this stage (default: all of them)")
+    asked.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. train.seed=1")
     asked.add_argument("--seed", type=int, metavar="N", help="short for --set train.seed=N")
+    asked.add_argument("--async", dest="overlap", action="store_true", help="run workflows during updates")
     output.add_argument("-o", "--out", metavar="DIR", help="output folder (default: runs/NAME-seedN)")
     output.add_argument("--resume", metavar="DIR", help="continue the training in a folder")
     output.add_argument("--dry-run", action="store_true", help="show what would be run; start nothing")
@@ -100,12 +99,12 @@ def _train(args: argparse.Namespace) -> int:
     from wfdsl_rl.training.plan import read_plan
 
     plan = read_plan(name, settings)
-    stages: tuple[StageName, ...] = plan.train.stages() if stage == "all" else (cast("StageName", stage),)
+    stages = tuple(plan.train.stages) if stage is None else (stage,)
     folder = out or Path(args.out or f"runs/{Path(name).name.removesuffix('.toml')}-seed{plan.train.seed}")
     if args.dry_run:
         return _dry_run(plan, stages, args)
     try:
-        return _run(plan, stages, folder, {"settings": settings, "stage": stage}, args)
+        return _run(plan, stages, folder, {"settings": settings, "stage": stage, "async": args.overlap}, args)
     except RunEnded as error:
         spent = isinstance(error, BudgetExhausted)
         limits = [name for name in ("calls", "tokens", "usd") if getattr(plan.experiment.budget, name) is not None]
@@ -113,19 +112,20 @@ def _train(args: argparse.Namespace) -> int:
         return SPENT if spent else FAILED
 
 
-def _begun(args: argparse.Namespace) -> tuple[str, list[str], str, Path]:
+def _begun(args: argparse.Namespace) -> tuple[str, list[str], str | None, Path]:
     """The options of the training in a folder."""
     if args.experiment is not None or args.seed is not None or args.out is not None:
         raise UsageError("--resume uses the folder's options; remove the experiment, --seed and --out")
     folder = Path(args.resume)
     try:
         begun = json.loads((folder / _RESOLVED).read_text(encoding="utf-8"))
+        args.overlap = begun["command"]["async"]
         return begun["experiment"], [*begun["command"]["settings"], *args.set], begun["command"]["stage"], folder
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{folder} does not hold a training: {_RESOLVED} cannot be read ({error})") from error
 
 
-def _dry_run(plan: Plan, stages: Sequence[StageName], args: argparse.Namespace) -> int:
+def _dry_run(plan: Plan, stages: Sequence[str], args: argparse.Namespace) -> int:
     from wfdsl_rl.cli.train_output import estimate_text, launch_command
     from wfdsl_rl.training.estimate import estimate_of
 
@@ -133,21 +133,18 @@ def _dry_run(plan: Plan, stages: Sequence[StageName], args: argparse.Namespace) 
     if args.json:
         print_json(estimate.to_dict(), indent=2)
     else:
-        print(estimate_text(estimate))
+        print(estimate_text(estimate, plan.train))
     return OK
 
 
-def _run(
-    plan: Plan, stages: Sequence[StageName], folder: Path, command: dict[str, Any], args: argparse.Namespace
-) -> int:
+def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any], args: argparse.Namespace) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
         from wfdsl.evaluation.fingerprints import hash_of
         from wfdsl_rl.cli.train_output import Progress, figures
         from wfdsl_rl.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.pipeline import run_pipeline
-        from wfdsl_rl.training.plan import run_options
-        from wfdsl_rl.training.setup import METRICS, Setup
+        from wfdsl_rl.training.plan import METRICS, Setup, run_options
     except ModuleNotFoundError as error:
         raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error
     processes = join_processes(plan.train.processes)
@@ -173,6 +170,7 @@ def _run(
             eval_tasks=plan.eval_tasks(),
             stage_tasks=plan.stage_tasks(stages),
             out=folder,
+            overlap=args.overlap,
             processes=processes,
             **watched,
         )
@@ -202,7 +200,6 @@ def _require_same(folder: Path, resolved: dict[str, Any]) -> None:
     """Refuse to resume with options or tasks other than the training's; the budget and limits may change."""
     path = folder / _RESOLVED
     begun, now = (_fixed(json.loads(text)) for text in (path.read_text(encoding="utf-8"), json.dumps(resolved)))
-    begun.setdefault("tasks", now["tasks"])  # folders of earlier versions have none
     changed = [key for key in now if begun.get(key) != now[key]]
     if changed:
         raise UsageError(
@@ -239,10 +236,6 @@ def _export_parser() -> argparse.ArgumentParser:
         choices=["f32", "q8_0", "q5_0"],
         help="also write a GGUF file, which runs without torch, in 32, 8 or 5 bits (default: f32)",
     )
-    parser.add_argument("--figures", metavar="FILE.md", help="a Markdown file with results, appended to the card")
-    parser.add_argument("--replace", action="store_true", help="replace an earlier export")
-    parser.add_argument("--push-to-hub", metavar="OWNER/NAME", help="also send it to the Hugging Face hub")
-    parser.add_argument("--public", action="store_true", help="let all see a repository that is made for it")
     complete(parser, ["wfdsl-train export runs/gym-seed0 --out model"])
     return parser
 
@@ -250,14 +243,11 @@ def _export_parser() -> argparse.ArgumentParser:
 def _export(arguments: Sequence[str]) -> int:
     args = _export_parser().parse_args(arguments)
     try:
-        from wfdsl_rl.training.export import Extras, export
+        from wfdsl_rl.training.export import export
     except ModuleNotFoundError as error:
         raise UsageError(f"exporting needs the package {error.name}: {install_command('rl')}") from error
 
-    say: Callable[[str], None] = print
-    figures = None if args.figures is None else Path(args.figures)
-    extras = Extras(gguf=args.gguf, figures=figures, replace=args.replace, push=args.push_to_hub, public=args.public)
-    export(Path(args.folder), Path(args.out), extras, say=say)
+    export(Path(args.folder), Path(args.out), gguf=args.gguf, say=print)
     return OK
 
 

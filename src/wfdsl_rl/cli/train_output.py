@@ -18,9 +18,8 @@ from rich.progress import Progress as Bar
 from wfdsl.cli.display.consoles import stderr_console, stdout_console
 from wfdsl.cli.output import print_json
 from wfdsl.render.text import counted
-from wfdsl_rl.training.config import StageName, TrainConfig
-from wfdsl_rl.training.estimate import PAPER_USD, Estimate, Memory, StageTime
-from wfdsl_rl.training.missing import runs_on_cpu
+from wfdsl_rl.training.config import TrainConfig
+from wfdsl_rl.training.estimate import LATENCY_S, PAPER_USD, Estimate, StageTime, has_server, runs_on_cpu
 
 _SHOWN = ("reward", "valid", "cut", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
@@ -38,12 +37,12 @@ class Progress:
     def __init__(
         self,
         train: TrainConfig,
-        stages: Sequence[StageName],
+        stages: Sequence[str],
         *,
         as_json: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._totals = {name: train.steps(name) for name in stages}
+        self._totals = {name: train.stages[name].max_steps for name in stages if name in train.stages}
         self._json = as_json
         self._console = stdout_console() if self._json else stderr_console()
         self._bar: Bar | None = None
@@ -120,7 +119,7 @@ class Progress:
         return f"  left {timedelta(seconds=round(seconds))}"
 
 
-def figures(metrics: Path, stages: Sequence[StageName]) -> list[str]:
+def figures(metrics: Path, stages: Sequence[str]) -> list[str]:
     """What the GRPO stages of a training came to: means of their first and of their last iterations."""
     entries = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
     lines = []
@@ -154,7 +153,7 @@ def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
 def launch_command(train: TrainConfig, args: argparse.Namespace) -> str:
     """The command that starts what was asked for: torchrun, or a plain process, which uses one GPU of several."""
     words = ["--resume", args.resume] if args.resume is not None else [args.experiment]
-    given = {"--stage": args.stage if args.stage != "all" and args.resume is None else None, "--seed": args.seed}
+    given = {"--stage": args.stage if args.resume is None else None, "--seed": args.seed}
     given["--out"] = args.out
     pairs = [*(("--set", setting) for setting in args.set), *given.items()]
     words += [word for flag, value in pairs if value is not None for word in (flag, str(value))]
@@ -163,32 +162,29 @@ def launch_command(train: TrainConfig, args: argparse.Namespace) -> str:
     return f"{'' if runs_on_cpu(train) else 'CUDA_VISIBLE_DEVICES=0 '}wfdsl-train {shlex.join(words)}"
 
 
-def estimate_text(estimate: Estimate) -> str:
+def estimate_text(estimate: Estimate, train: TrainConfig) -> str:
     """An estimate for people, on one page."""
-    train, pool = estimate.resolved["train"], estimate.resolved["pool"]
+    pool = estimate.resolved["pool"]
+    server = [_SERVER] if has_server(train) else []
     rows = [
-        ("model", f"{train['model']}, {'LoRA' if train['lora'] else 'all weights'}"),
-        ("tasks", train["tasks"]),
+        ("model", f"{train.model}, {'LoRA' if train.lora else 'all weights'}"),
+        ("tasks", train.tasks),
         ("pool", f"{pool['name']}, {counted(len(pool['workers']), 'worker')}"),
         *_rows("stage", [_stage(name, train) for name in estimate.stages]),
-        *_work(estimate),
-        *_memory(estimate.memory),
-        *_time(estimate),
+        ("completions", f"{estimate.completions:,}"),
+        ("runs", f"about {estimate.runs:,} workflows"),
+        ("calls", f"about {estimate.calls:,} ({estimate.calls // max(estimate.runs, 1)} steps per workflow)"),
+        ("cost", _cost(estimate)),
+        *_rows("memory", _memory(estimate, train)),
+        *_rows("waiting", _waiting(estimate)),
         *_rows("missing", estimate.missing),
-        *_rows("launch", [estimate.launch, *([_SERVER] if train["trl"].get("vllm_mode") == "server" else [])]),
+        *_rows("launch", [estimate.launch, *server]),
     ]
     prompt = estimate.prompt.splitlines()
     shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..." for line in prompt[-_PROMPT_LINES:]]
-    return "\n".join(
-        [
-            *(f"{name:<12} {text}" for name, text in rows),
-            "",
-            f"The first prompt has {len(prompt)} lines. Its end:",
-            *shown,
-            "",
-            "Nothing was started. --json prints every option and the whole prompt.",
-        ]
-    )
+    table = "\n".join(f"{name:<12} {text}" for name, text in rows)
+    end = "Nothing was started. --json prints every option and the whole prompt."
+    return "\n".join([table, "", f"The first prompt has {len(prompt)} lines. Its end:", *shown, "", end])
 
 
 def _rows(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
@@ -196,71 +192,42 @@ def _rows(name: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     return [(name if number == 0 else "", text) for number, text in enumerate(texts)]
 
 
-def _stage(name: str, train: dict[str, Any]) -> str:
-    stage = train[name]
-    if name == "sft":
-        return f"sft: {stage['steps']} steps x {stage['batch_size']} completions"
-    groups = f"{stage['prompts_per_step']} questions x {stage['group_size']} completions"
-    return f"{name}: {stage['iterations']} iterations x {groups}, learning rate {stage['learning_rate']:g}"
+def _stage(name: str, train: TrainConfig) -> str:
+    stage = train.stages[name]
+    groups = getattr(stage, "num_generations", None)
+    each = f"{stage.prompts_per_step} {'rows' if groups is None else f'questions x {groups} completions'}"
+    return f"{name}: {stage.max_steps} steps x {each}, learning rate {stage.learning_rate:g}"
 
 
-def _work(estimate: Estimate) -> list[tuple[str, str]]:
-    cost = "not known: a worker has no price"
-    if estimate.usd is not None:
-        each = f"${estimate.usd / max(estimate.runs, 1):.4f} a workflow"
-        paper = f"at the paper's ${PAPER_USD} a workflow, ${estimate.paper_usd:,.2f}"
-        cost = f"about ${estimate.usd:,.2f} by the price list, {each}; {paper}"
-        if estimate.simulated:
-            cost = f"$0: the workers are simulated (about ${estimate.usd:,.2f} by their fictional price list)"
-    parts = ", ".join(f"{number:,} for {purpose}" for purpose, number in estimate.runs_by_purpose.items() if number)
-    return [
-        ("completions", f"{estimate.completions:,}"),
-        ("runs", f"about {estimate.runs:,} workflows: {parts}"),
-        ("calls", f"about {estimate.calls:,} ({estimate.calls // max(estimate.runs, 1)} steps per workflow)"),
-        ("cost", cost),
-    ]
+def _cost(estimate: Estimate) -> str:
+    if estimate.usd is None:
+        return "not known: a worker has no price"
+    if estimate.simulated:
+        return f"$0: the workers are simulated (about ${estimate.usd:,.2f} by their fictional price list)"
+    paper = f"at the paper's ${PAPER_USD} a workflow, ${estimate.runs * PAPER_USD:,.2f}"
+    return f"about ${estimate.usd:,.2f} by the price list; {paper}"
 
 
-_SMALLER: Final = {
-    False: ("more GPUs (train.processes)", "train.offload", "train.lora", "or a smaller micro_batch"),
-    True: ("a smaller micro_batch", "train.trl.activation_checkpointing = true", "or a GPU"),
-}
-"""What to change where memory is short, by whether the training runs on a CPU."""
+def _memory(estimate: Estimate, train: TrainConfig) -> list[str]:
+    """What each process needs, a line for each part."""
+    if not estimate.memory:
+        return [f"not known: {train.model} has no config.json here; try `accelerate estimate-memory`"]
+    parts = [f"{name:<16} {_size(gib):>10}" for name, gib in estimate.memory.items()]
+    return [*parts, f"{'each process':<16} {_size(sum(estimate.memory.values())):>10}  without libraries and copies"]
 
 
-def _memory(memory: Memory | None) -> list[tuple[str, str]]:
-    """What each process needs, a line for each part, and what to change if there is less."""
-    if memory is None:
-        return [("memory", "not known: set train.size")]
-    rows = [f"{name:<16} {_size(gib):>10}" for name, gib in memory.parts.items()]
-    where = "this machine" if memory.on_cpu else "a GPU"
-    verdict = (
-        f"{'of' if memory.fits else 'more than'} the {memory.limit_gib:.3g} GiB of {where}, in the stage {memory.stage}"
-    )
-    rows.append(f"{'each process':<16} {_size(memory.gib):>10}  {verdict}")
-    if not memory.fits:
-        rows.append(f"use {', '.join(_SMALLER[memory.on_cpu])}")
-    return _rows("memory", rows)
-
-
-def _time(estimate: Estimate) -> list[tuple[str, str]]:
+def _waiting(estimate: Estimate) -> list[str]:
     """The wait for workers that take time."""
-    time = estimate.time
-    if not time.latency_s:
+    if estimate.simulated:
         return []
-    stage = next((each for each in time.stages if each.calls), time.stages[0])
-    calls = f"{stage.calls:,} calls, {time.in_flight} at once, {time.latency_s:g} s each in the mean (our choice)"
-    total = f"all stages {_hours(time.seconds)}, without writing and updating"
-    how = f"{calls}, within the requests per minute of the pool file"
-    return _rows("waiting", [*map(_stage_time, time.stages), total, how])
+    total = f"all stages {_hours(sum(each.seconds for each in estimate.times))}, without writing and updating"
+    how = f"{estimate.in_flight} at once, {LATENCY_S:g} s each in the mean (our choice), within the limits of the pool"
+    return [*map(_stage_time, estimate.times), total, how]
 
 
 def _stage_time(stage: StageTime) -> str:
     """How long it waits for the slowest workflow of each step."""
-    beside = "rejection sampling" if stage.stage == "sft" else "evaluations"
-    more = f" + {beside} {_hours(stage.beside_s)}" if stage.beside_s else ""
-    slowest = f"{_hours(stage.waiting_s)} for the slowest workflow"
-    return f"{stage.stage} {_hours(stage.seconds)} = {stage.steps} x {slowest}{more}"
+    return f"{stage.stage} {_hours(stage.seconds)} = {stage.steps} x {_hours(stage.waiting_s)} and what is beside"
 
 
 def _hours(seconds: float) -> str:

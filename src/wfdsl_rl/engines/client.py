@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import quote
@@ -21,8 +21,6 @@ from wfdsl_rl.engines.results import Result
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 5.0
 _CONNECT_S: Final = 5.0
-_SILENCE_S: Final = 3.0
-"""After which a server that does not answer is told of. Our choice: a restart takes about as long."""
 _THREADS: Final = 64
 """Requests of `score` at a time. Our choice."""
 _AGAIN: Final = frozenset({429, 500, 502, 503, 504})
@@ -57,7 +55,6 @@ class RewardClient:
         run: str = "",
         patience_s: float = 600.0,
         timeout_s: float = 300.0,
-        say: Callable[[str], None] | None = None,
     ) -> None:
         """`url` is as `wfdsl serve --score` prints it, and may hold a key (`http://any:KEY@host:8700`).
 
@@ -68,7 +65,6 @@ class RewardClient:
             patience_s: How long a request is repeated while the server does not answer. One that has not answered an
                 attempt in time, and answers `/health`, is busy: the time begins again.
             timeout_s: How long one attempt waits for its answer.
-            say: Takes a line for the user when the server does not answer.
 
         Raises:
             UsageError: the URL cannot be used.
@@ -81,7 +77,7 @@ class RewardClient:
             raise UsageError(f"{url!r} is not the address of a server; write it as http://HOST:PORT")
         self.url = str(parts.copy_with(username=None, password=None)).rstrip("/")
         self._path = f"/v1/score?run={quote(run, safe='')}" if run else "/v1/score"
-        self._patience_s, self._say, self._told = patience_s, say, False
+        self._patience_s = patience_s
         self._closed = threading.Event()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="wfdsl-client")
         self._http = httpx2.Client(
@@ -107,14 +103,13 @@ class RewardClient:
             ServerRefused, ServerGone: as in `score`.
         """
         content = json.dumps({"samples": list(samples)}).encode()
-        begun, silent_since, wait_s = time.monotonic(), 0.0, _FIRST_WAIT_S
+        begun, wait_s = time.monotonic(), _FIRST_WAIT_S
         while not self._closed.is_set():
             try:
                 answer = self._http.post(
                     self.url + self._path, content=content, headers={"content-type": "application/json"}
                 )
                 if answer.is_success:
-                    self._told = False
                     found: list[Result] = answer.json()["results"]
                     return found
                 why, asked_s = f"refuses for now: {self._refusal(answer)}", retry_after_s(answer.headers) or 0.0
@@ -123,15 +118,9 @@ class RewardClient:
                 if isinstance(error, httpx2.ReadTimeout) and self._is_alive():
                     begun, why = time.monotonic(), "is still working on it"
             now = time.monotonic()
-            silent_since = silent_since or now
             pause_s = max(asked_s, part_of(wait_s))
             if now + pause_s > begun + self._patience_s:
                 raise ServerGone(f"the server at {self.url} {why}")
-            if self._say is not None and not self._told and now - silent_since >= _SILENCE_S:
-                self._told = True
-                self._say(
-                    f"the server at {self.url} {why}; it is asked for {begun + self._patience_s - now:.0f} s more"
-                )
             self._closed.wait(pause_s)
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
         raise ServerGone(f"the server at {self.url} was not waited for any longer")

@@ -1,4 +1,4 @@
-"""The reward server as an ASGI application: our own form of requests, and those of slime and OpenRLHF."""
+"""The reward server as an ASGI application: `/v1/score` scores completions, `/v1/tasks` lists what can be scored."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from starlette.types import ASGIApp
 
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.api_errors import NO_RETRY, ApiError
-from wfdsl.server.endpoints import Endpoints, read_body
-from wfdsl.server.event_stream import ClientLeft, while_connected
-from wfdsl.server.keys import Allowance, ApiKeys, KeyUsage
+from wfdsl.server.endpoints import ClientLeft, Endpoints, read_body, while_connected
+from wfdsl.server.keys import ApiKeys, Caller, KeyUsage
 from wfdsl.server.listening import FINISHED
 from wfdsl_rl.engines.results import Result
-from wfdsl_rl.engines.samples import LONGEST_ID, Sample, SampleReader
+from wfdsl_rl.engines.samples import LONGEST_ID, Sample, read_samples
 from wfdsl_rl.engines.service import RewardService, shutting_down
-from wfdsl_rl.scoring import RewardValues
 
 _PAGE: Final = 1000
 """Tasks in one answer at most."""
@@ -34,19 +32,12 @@ def build_app(
     *,
     keys: ApiKeys | None,
     log: Callable[[str], None],
-    unscored: float | None = None,
 ) -> ASGIApp:
-    """The server; `log` gets a line for each request, without texts. Without keys, all of this machine are answered.
-
-    `unscored` is what engines that need a number get for a completion without a score; without it, an answer that
-    could not be graded counts as wrong, and a worker that failed is an error.
-    """
-    server = _Server(service, settings, keys, log, unscored)
+    """The server; `log` gets a line for each request, without texts. Without keys, all of this machine are answered."""
+    server = _Server(service, settings, keys, log)
     routes = [
         Route("/v1/tasks", server.list_tasks),
         Route("/v1/score", server.score, methods=["POST"]),
-        Route("/slime", server.score_for_slime, methods=["POST"]),
-        Route("/openrlhf", server.score_for_openrlhf, methods=["POST"]),
     ]
     return server.app(routes, server.lifespan)
 
@@ -58,12 +49,9 @@ class _Server(Endpoints):
         settings: ServeSettings,
         keys: ApiKeys | None,
         log: Callable[[str], None],
-        unscored: float | None,
     ) -> None:
-        super().__init__(settings, keys, service.metrics, log)
+        super().__init__(settings, keys, service.journal, service.metrics, log)
         self._service = service
-        self._unscored = unscored
-        self._reader = SampleReader(service.reward)
         self._usage = KeyUsage(service.journal, within=service.budget)
 
     @asynccontextmanager
@@ -87,68 +75,29 @@ class _Server(Endpoints):
         return JSONResponse({"tasks": page, "total": len(tasks)})
 
     async def score(self, request: Request) -> Response:
-        """Score one sample or several, in our own form."""
-        async with self._asked(request) as (allowance, body):
-            samples, single = self._reader.read(body, _run(request))
-            results = await self._results(request, samples, allowance)
+        """Score one sample or several."""
+        async with self._asked(request) as (caller, body):
+            samples, single = read_samples(self._service.reward, body, _run(request))
+            results = await self._results(request, samples, caller)
             return JSONResponse(results[0] if single else {"results": results})
 
-    async def score_for_slime(self, request: Request) -> Response:
-        """Score one sample; the answer is a number."""
-        async with self._asked(request) as (allowance, body):
-            samples = self._reader.read_slime(body, _run(request))
-            return JSONResponse(self._number((await self._results(request, samples, allowance))[0]))
-
-    async def score_for_openrlhf(self, request: Request) -> Response:
-        """Score a batch; the answer has rewards, scores and numbers to log."""
-        async with self._asked(request) as (allowance, body):
-            samples = self._reader.read_openrlhf(body, _run(request))
-            return JSONResponse(self._for_openrlhf(await self._results(request, samples, allowance)))
-
-    def _for_openrlhf(self, results: list[Result]) -> dict[str, Any]:
-        rewards = [self._number(result) for result in results]
-        logs = {
-            "steps": [float(result["steps"]) for result in results],
-            "valid": [float(result["outcome"] != "invalid") for result in results],
-            "right": [float(result["outcome"] == "right") for result in results],
-            "cost_usd": [result["cost_usd"] or 0.0 for result in results],
-        }
-        return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
-
-    def _number(self, result: Result) -> float:
-        """The reward as a number, for engines that need one.
-
-        Raises:
-            ApiError: a worker failed, so that the same request may have a reward later.
-        """
-        score: float | None = result["score"]
-        if score is not None:
-            return score
-        if self._unscored is not None:
-            return self._unscored
-        if result["outcome"] == "failed":
-            raise ApiError(503, "; ".join(result["problems"]), code="worker_failed", headers={"retry-after": "5"})
-        values = self._service.reward.scorer.values
-        assert isinstance(values, RewardValues)  # the options of the server have no function
-        return values.wrong  # the answer could not be graded
-
     @asynccontextmanager
-    async def _asked(self, request: Request) -> AsyncIterator[tuple[Allowance, bytes]]:
+    async def _asked(self, request: Request) -> AsyncIterator[tuple[Caller, bytes]]:
         """What a request may use, and its body, which is read once the request has its place.
 
         Raises:
-            ApiError: as `_allowance`, `take_place` and `read_body` do, or the server ends before there is an answer.
+            ApiError: as `_allowed`, `take_place` and `read_body` do, or the server ends before there is an answer.
         """
-        allowance = await self._allowance(request, also_spent=True)  # what was paid for is answered
+        caller = await self._allowed(request, also_spent=True)  # what was paid for is answered
         self.take_place()
         try:
-            yield allowance, await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
+            yield caller, await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
         except asyncio.CancelledError:  # the time that requests have at the server's end is over
             raise shutting_down() from None
         finally:
             self.leave_place()
 
-    async def _results(self, request: Request, samples: list[Sample], allowance: Allowance) -> list[Result]:
+    async def _results(self, request: Request, samples: list[Sample], caller: Caller) -> list[Result]:
         """The results of samples.
 
         Raises:
@@ -156,22 +105,22 @@ class _Server(Endpoints):
             ApiError: a sample cannot be scored.
         """
         try:
-            scoring = self._service.score([each.allowed(allowance) for each in samples])
+            scoring = self._service.score([each.allowed(caller) for each in samples])
             return await while_connected(request.receive, scoring)
         except ClientLeft:
             raise ClientDisconnect from None
 
-    async def _allowance(self, request: Request, *, also_spent: bool = False) -> Allowance:
-        """What a request may use, as `KeyUsage.allowance` has it; the request counts from now on.
+    async def _allowed(self, request: Request, *, also_spent: bool = False) -> Caller:
+        """What a request may use, as `KeyUsage.allowed` has it; the request counts from now on.
 
         Raises:
             ApiError: it has no key that is accepted, or one that is used up or is for some models.
         """
-        allowance = await self._usage.allowance(self.caller(request), also_spent=also_spent)
-        if allowance.models:
-            what = f"the key {allowance.key!r} is for some models, which this server has not; take another"
+        caller = await self._usage.allowed(self.caller(request), also_spent=also_spent)
+        if caller.models:
+            what = f"the key {caller.name!r} is for some models, which this server has not; take another"
             raise ApiError(403, what, code="model_not_allowed", headers=NO_RETRY)
-        return allowance
+        return caller
 
 
 def _run(request: Request) -> str:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
-from sys import getsizeof
 from typing import Final
 
 from wfdsl.errors import JournalFailure, UsageError
@@ -25,11 +23,8 @@ from wfdsl_rl.engines.results import Result, result_of
 from wfdsl_rl.engines.samples import Sample
 from wfdsl_rl.reward import Reward
 
-_REMEMBERED: Final = 4096
-_MOST_BYTES: Final = 32 * 2**20
+_REMEMBERED: Final = 1024
 """Results that are kept in memory for clients that ask again; the journal has all of them. Our choice."""
-_RESULT_BYTES: Final = 2400
-"""A result without its texts, with its id and its hash, as tracemalloc measured it."""
 
 
 class _Scoring:
@@ -40,36 +35,6 @@ class _Scoring:
         self.waiting = 0
         self.begun = False
         self.task: asyncio.Task[Result]
-
-
-class RecentResults:
-    """The last results by their samples' ids, up to a number, and as many as fit into some bytes."""
-
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self.bytes = 0
-        """What they fill, about."""
-        self._most_bytes = most_bytes
-        self._found: OrderedDict[str, tuple[str, Result]] = OrderedDict()
-
-    def get(self, sample_id: str) -> tuple[str, Result] | None:
-        """The hash of what was scored, and the result; None: it is not among them."""
-        return self._found.get(sample_id)
-
-    def add(self, sample: Sample, result: Result) -> None:
-        """Keep a result, and as many of those before it as still fit."""
-        self._drop(sample.id)
-        self._found[sample.id] = (sample.digest, result)
-        self.bytes += _bytes_of(result)
-        while self.bytes > self._most_bytes or len(self._found) > _REMEMBERED:
-            self._drop(next(iter(self._found)))
-
-    def _drop(self, sample_id: str) -> None:
-        if sample_id in self._found:
-            self.bytes -= _bytes_of(self._found.pop(sample_id)[1])
-
-
-def _bytes_of(result: Result) -> int:
-    return _RESULT_BYTES + sum(map(getsizeof, [*(result["final"] or ()), *result["problems"]]))
 
 
 class RewardService:
@@ -94,7 +59,7 @@ class RewardService:
         self.budget = budget
         self.journal = journal
         self._live: dict[str, _Scoring] = {}
-        self._recent = RecentResults()
+        self._recent: dict[str, tuple[str, Result]] = {}
 
     async def score(self, samples: Sequence[Sample]) -> list[Result]:
         """The results of samples, in order.
@@ -156,7 +121,7 @@ class RewardService:
             await self.workflows.acquire()
             scoring.begun, began = True, time.monotonic()
             try:
-                scored = await self.reward.scorer.score(sample.rollout, self.reward.pool)
+                scored = await self.reward.score_one(sample.rollout)
             finally:
                 self.workflows.release()
         except BudgetExhausted as error:
@@ -168,7 +133,9 @@ class RewardService:
         seconds = round(time.monotonic() - began, 3)
         result = {"sample_id": sample.id, "task": sample.rollout.task.id, **result_of(scored), "seconds": seconds}
         if scored.has_score:
-            self._recent.add(sample, result)
+            self._recent[sample.id] = (sample.digest, result)
+            while len(self._recent) > _REMEMBERED:
+                del self._recent[next(iter(self._recent))]
         return result
 
     def _over(self, sample_id: str, task: asyncio.Task[Result]) -> None:

@@ -9,39 +9,67 @@ verifiers finds task sets by the name of a module at the top level, so put these
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any
 
 import verifiers.v1 as vf
 
 from wfdsl.conductor.prompt import DEFAULT_PROMPT
 from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
-from wfdsl_rl.engines.rows import sample_of
-from wfdsl_rl.engines.source import RewardSource, SourceOptions, numbers_of, reward_source
-from wfdsl_rl.reward_maker import make_reward
-
-_SOURCE: Final = {each.name for each in fields(SourceOptions)}
+from wfdsl_rl.engines.client import RewardClient
+from wfdsl_rl.engines.results import Result, result_of
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.rows import offer_of
+from wfdsl_rl.scoring import Rollout
 
 
 class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
-    """The fields of `SourceOptions` (`--env.taskset.task.*`); `pool` and `tasks` are for the prompts, too."""
+    """The options of a task (`--env.taskset.task.*`)."""
 
     pool: str | None = None
+    """The name or file of the workers."""
     tasks: str | None = None
+    """The name or file of the tasks."""
     limit: int | None = None
-    seed: int | None = None
+    """How many tasks are read."""
     url: str | None = None
+    """A reward server, which has the same pool and tasks; without it, this process scores."""
     run: str = ""
-    journal: str | None = None
-    budget_usd: float | None = None
-    patience_s: float = 600.0
+    """With a server, a name before all sample ids, so that experiments share nothing."""
     unscored: float = 0.5
     """The reward of a completion about which nothing is known: that of a wrong answer."""
 
-    def source(self) -> RewardSource:
-        """Where rewards come from."""
-        return reward_source(SourceOptions.of(self.model_dump(include=_SOURCE)))
+    def reward(self, prompt: str = DEFAULT_PROMPT) -> Reward:
+        """The reward of the pool and the tasks.
+
+        Raises:
+            UsageError: the tasks or the pool cannot be read.
+        """
+        if self.pool is None or self.tasks is None:
+            raise UsageError("name the workers and the tasks: --env.taskset.task.pool, --env.taskset.task.tasks")
+        return _reward(self.pool, self.tasks, self.limit, prompt)
+
+    async def score(self, sample: dict[str, Any]) -> Result:
+        """The result of a sample (`task`, `completion`, `shown`, `true`), from the server or from this process."""
+        if self.url is not None:
+            return (await _client(self.url, self.run).score([sample]))[0]
+        reward = self.reward()
+        rollout = Rollout(
+            completion=sample["completion"],
+            task=reward.tasks[sample["task"]],
+            sample_id=f"{sample['task']}/{id(sample)}",
+            offer=offer_of(sample, reward.pool),
+        )
+        return result_of((await reward.score([rollout]))[0])
+
+
+_client = lru_cache(RewardClient)
+
+
+@lru_cache
+def _reward(pool: str, tasks: str, limit: int | None, prompt: str) -> Reward:
+    return Reward(pool, load_tasks(tasks, limit=limit), prompt=prompt)
 
 
 class WorkflowTasksetConfig(vf.TasksetConfig):  # type: ignore[misc,unused-ignore]
@@ -56,7 +84,7 @@ class WorkflowData(vf.TaskData):  # type: ignore[misc,unused-ignore]
     """A task as verifiers keeps it."""
 
     extra: dict[str, Any]
-    """What names the task and the workers of its prompt, as in `sample_of`."""
+    """What names the task and the workers of its prompt."""
 
 
 class WorkflowTask(vf.Task[WorkflowData, Any, WorkflowTaskConfig]):  # type: ignore[misc,unused-ignore]
@@ -64,11 +92,18 @@ class WorkflowTask(vf.Task[WorkflowData, Any, WorkflowTaskConfig]):  # type: ign
 
     @vf.reward  # type: ignore[untyped-decorator,unused-ignore]
     async def workflow(self, trace: vf.Trace) -> float:
-        """The score of the completion; the further numbers of `numbers_of` become metrics."""
-        result = (await self.config.source().score([sample_of(self.data.extra, trace.last_reply)]))[0]
-        numbers = numbers_of(result, self.config.unscored)
-        trace.record_metrics({name: value for name, value in numbers.items() if name != "score"})
-        return numbers["score"]
+        """The score of the completion; further numbers become metrics."""
+        result = await self.config.score({**self.data.extra, "completion": trace.last_reply})
+        trace.record_metrics(
+            {
+                "right": float(result["outcome"] == "right"),
+                "valid": float(result["outcome"] != "invalid"),
+                "unscored": float(result["score"] is None),
+                "steps": float(result["steps"]),
+                "cost_usd": float(result["cost_usd"] or 0.0),
+            }
+        )
+        return self.config.unscored if result["score"] is None else float(result["score"])
 
 
 class WorkflowTaskset(vf.Taskset[WorkflowTask, WorkflowTasksetConfig]):  # type: ignore[misc,unused-ignore]
@@ -80,10 +115,6 @@ class WorkflowTaskset(vf.Taskset[WorkflowTask, WorkflowTasksetConfig]):  # type:
         Raises:
             UsageError: the tasks or the pool cannot be read.
         """
-        config = self.config.task
-        if config.pool is None or config.tasks is None:
-            raise UsageError("name the workers and the tasks: --env.taskset.task.pool, --env.taskset.task.tasks")
-        found = load_tasks(config.tasks, limit=config.limit, seed=config.seed)
-        for row in make_reward(config.pool, found, prompt=self.config.prompt).rows():
+        for row in self.config.task.reward(self.config.prompt).rows():
             extra = {name: row[name] for name in ("task", "shown", "true")}
-            yield WorkflowTask(WorkflowData(prompt=row["prompt"], extra=extra), config)
+            yield WorkflowTask(WorkflowData(prompt=row["prompt"], extra=extra), self.config.task)

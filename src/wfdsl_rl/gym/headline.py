@@ -61,7 +61,7 @@ def main() -> None:
     sft = train(
         "gym-sft",
         folder / "sft",
-        [*seeded, f"train.model={start / 'model'}", f"train.sft.rows={start / 'sft.jsonl'}"],
+        [*seeded, f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"],
     )
     grpo = train("gym", folder / "grpo", [*seeded, f"train.model={sft}"])
 

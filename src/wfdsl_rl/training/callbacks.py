@@ -1,4 +1,4 @@
-"""Trainer callbacks: metrics as JSON lines, prompts in checkpoints, the KL schedule and strategy reports."""
+"""Trainer callbacks: metrics as JSON lines, prompts in checkpoints, and the KL schedule."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from transformers import TrainerCallback
 
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import WfdslError
-from wfdsl.evaluation.workflow_statistics import statistics_of
 from wfdsl.files import write_whole
-from wfdsl_rl.training.samples import Curve
-from wfdsl_rl.training.setup import Setup
-
-_PATTERNS: Final = 50
-"""How many distinct workflows the report shows, in order of appearance. Source: arXiv 2512.04388."""
 
 
 class Diverged(WfdslError):  # noqa: N818  (what it says)
@@ -95,20 +89,3 @@ def drop_lines_after(path: Path, stage: str, step: int) -> None:
 
 def _is_after(entry: Mapping[str, Any], stage: str, step: int) -> bool:
     return bool(entry["stage"] == stage and entry["step"] > step)
-
-
-class Reports(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Writes `strategies.json` whenever a stage is saved: what the valid workflows have in common."""
-
-    def __init__(self, setup: Setup, folder: Path) -> None:
-        self._folder = folder
-        self._trained = Curve(folder / "samples")
-        self._names = {index: setup.pool.entry(index).name for index in setup.pool.indices}
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Write about the iterations before the step."""
-        workflows = [workflow for each in self._trained.until(state.global_step) for workflow in each.workflows]
-        report = statistics_of(workflows, names=self._names, patterns=len(workflows))
-        plain = report.to_dict()
-        plain["patterns"] = sorted(plain["patterns"], key=lambda pattern: pattern["first"])[:_PATTERNS]
-        write_whole(self._folder / "strategies.json", json.dumps(plain, indent=2) + "\n")

@@ -17,21 +17,20 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 from safetensors import SafetensorError, safe_open
-from transformers.integrations import unset_hf_deepspeed_config
 
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.errors import UsageError
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
-from wfdsl_rl.training.config import StageName
-from wfdsl_rl.training.setup import Setup
+from wfdsl_rl.training.config import GrpoStage
+from wfdsl_rl.training.plan import Setup
 
 _NAME = re.compile(r"checkpoint-(\d+)")
 ADAPTER = "adapter_config.json"
 """The file that a folder with adapters has."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 """The files with the weights of a model, one of which a folder has."""
-_OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*", "global_step*")
-"""The state of the optimizer: of one process, of FSDP whole or in parts, of DeepSpeed."""
+_OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*")
+"""The state of the optimizer: of one process, of FSDP whole or in parts."""
 
 
 class Found(NamedTuple):
@@ -111,19 +110,7 @@ def lost_updates(network: Any, learning_rate: float) -> float:
     return lost / total if total else 0.0
 
 
-def save_model(setup: Setup, stage: StageName, network: Any, tokenizer: Any, folder: Path) -> Path:
-    """Save a model with the prompt of its stage, in the first process."""
-
-    def save() -> None:
-        network.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(stage))
-
-    setup.processes.on_first(save)
-    return folder
-
-
-def save_trained(setup: Setup, stage: StageName, trainer: Any, folder: Path) -> Path:
+def save_trained(setup: Setup, stage: str, trainer: Any, folder: Path) -> Path:
     """Save the model of a trainer, whose weights may be spread over processes; adapters are merged in 32 bits.
 
     The next stage trains adapters of its own.
@@ -136,7 +123,7 @@ def save_trained(setup: Setup, stage: StageName, trainer: Any, folder: Path) -> 
             load_merged(folder).save_pretrained(folder)
             for path in folder.glob("adapter_*"):
                 path.unlink()
-        save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(stage))
+        save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(setup, stage))
 
     setup.processes.on_first(complete)
     return folder
@@ -156,13 +143,13 @@ def load_merged(folder: Path) -> Any:
                 f"{folder}: PEFT has saved no adapters. A training keeps those of its last steps in checkpoint-*; "
                 "continue it with --resume DIR and another version of peft, accelerate or torch"
             )
-    unset_hf_deepspeed_config()  # else ZeRO-3 would divide these weights too, and wait for the other processes
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 
-def revisions_of(stage: StageName) -> int:
+def revisions_of(setup: Setup, stage: str) -> int:
     """How many revisions a stage trains for: a model that was never shown one makes answers worse by it."""
-    return int(stage == "recursion")
+    config = setup.train.stages[stage]
+    return int(isinstance(config, GrpoStage) and config.forced > 0)
 
 
 def newest_complete(folder: Path, processes: int = 1) -> Found:

@@ -4,15 +4,13 @@ TRL passes a row's columns on to the reward function, so all values are plain:
 
 row         the row's number
 task, kind  the task's id and kind
+family      the family of the question, where the task says one
 split       `train`, `eval`, or the name of other rows
 shown       the worker indices in the prompt
 true        the pool's indices of the same workers
 revises     in a second round, the row of its first rounds
 previous    in a second round, the final subtask and response of the first one
 weight      factor on the reward
-effort      the effort that the prompt says; empty: it says none
-price       taken off the reward for each step
-family      the family of the question, where the task says one
 """
 
 from __future__ import annotations
@@ -23,26 +21,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, cycle, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.effort import EFFORTS, Effort
 from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import QuestionFor
 from wfdsl.language.check import AccessScheme
+from wfdsl.settings import first_problem
 from wfdsl.tasks.task import Task
-from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.rows import row_of
-from wfdsl_rl.training.config import NO_PRICES, PricesConfig, StageName
-from wfdsl_rl.training.setup import Setup
+from wfdsl_rl.training.config import GrpoStage, TrainConfig
+from wfdsl_rl.training.plan import Setup
 
-_ATTEMPTS = 1000
-_RECURSION_SEED = 500  # so that the recursion stage has other rows than the stages before it
+_ATTEMPTS: Final = 1000
+_APART: Final = 100
+"""Separates the draws of two stages."""
 
 
 def is_held_out(workers: Sequence[int], share: float) -> bool:
@@ -56,9 +54,8 @@ class Draw:
     """How the workers of each row are drawn."""
 
     pick: tuple[int, ...] = ()
-    """How many workers are offered: one of these numbers; empty: all of them."""
-    shuffle: bool = False
-    """Whether the indices of a subset are shuffled for each row; the whole pool keeps its own."""
+    """How many workers are offered: one of these numbers; empty: all of them. The indices of a subset are shuffled
+    for each row; the whole pool keeps its own."""
     held_out: float = 0.0
     """The fraction of the subsets that training never offers; the whole pool is always offered."""
     unseen: bool = False
@@ -73,9 +70,8 @@ class Draw:
         """
         for attempt in range(_ATTEMPTS):
             key = str(row) if attempt == 0 else f"{row}:{attempt}"
-            count = random.Random(f"count:{self.seed}:{key}").choice(self.pick) if self.pick else None
-            subset = count is not None and count < len(pool)
-            config = ConductorConfig(pick=count, shuffle=self.shuffle and subset, seed=self.seed)
+            size = random.Random(f"count:{self.seed}:{key}").choice(self.pick) if self.pick else None
+            config = ConductorConfig(pick=size, shuffle=size is not None and size < len(pool), seed=self.seed)
             chosen = offered_workers(config, pool, key)
             if self._wanted(chosen, len(pool)):
                 return WorkerListing.of(chosen, shuffled_numbers(config, chosen, key))
@@ -90,23 +86,15 @@ class Draw:
         return self.unseen == (len(chosen) < size and is_held_out(chosen.indices, self.held_out))
 
 
-def draw_of(setup: Setup, stage: StageName, *, more: int = 0, unseen: bool = False) -> Draw:
-    """How the rows of a stage are drawn; `more` separates its draws from others of the same seed.
-
-    After a `pools` stage, recursion keeps offering subsets, so that reading the workers is not forgotten. Its
-    evaluations offer the whole pool.
-    """
-    train, pools = setup.train, setup.train.pools
-    seed = 1000 * train.seed + more
-    if stage == "recursion":
-        seed += _RECURSION_SEED
-    if stage == "base" or (stage == "recursion" and (unseen or not pools.iterations)):
+def draw_of(train: TrainConfig, stage: str, workers: int, *, more: int = 0, unseen: bool = False) -> Draw:
+    """How the rows of a stage are drawn; `more` separates its draws from others of the same seed."""
+    config, trained = train.stages[stage], [name for name, each in train.stages.items() if isinstance(each, GrpoStage)]
+    seed = 1000 * train.seed + more + (_APART * trained.index(stage) if stage in trained else 0)
+    if not isinstance(config, GrpoStage) or not config.pick:
         return Draw(seed=seed)
-    pick = pools.pick or tuple(range(2, len(setup.pool) + 1))
-    unseen = unseen and pools.held_out > 0
-    if unseen:  # the whole pool is never held out
-        pick = tuple(count for count in pick if count < len(setup.pool))
-    return Draw(pick=pick, shuffle=pools.shuffle, held_out=pools.held_out, unseen=unseen, seed=seed)
+    unseen = unseen and config.held_out > 0
+    pick = tuple(size for size in config.pick if not unseen or size < workers)  # the whole pool is never held out
+    return Draw(pick=pick, held_out=config.held_out, unseen=unseen, seed=seed)
 
 
 def make_rows(
@@ -120,28 +108,27 @@ def make_rows(
     question_for: QuestionFor = "all",
     draw: Draw,
     split: str = "train",
-    prices: PricesConfig = NO_PRICES,
 ) -> list[dict[str, Any]]:
     """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
     Each kind passes through its tasks again and again, each pass in an order of its own. A trainer reads the rows once
     and in order, so that it reads the same ones after an interruption.
     """
-    return [
-        _row(
-            number,
+    rows = []
+    for number, at in enumerate(_order(tasks, count, draw.seed)):
+        row = row_of(
             tasks[at],
             draw.offer(pool, number),
             prompt,
+            number=number,
             max_steps=max_steps,
             access=access,
             question_for=question_for,
             split=split,
-            effort=_effort(prompt, draw.seed, number),
-            prices=prices,
         )
-        for number, at in enumerate(_order(tasks, count, draw.seed))
-    ]
+        about = {"kind": tasks[at].kind, "family": str(tasks[at].metadata.get("family", ""))}
+        rows.append({**row, **about, "revises": None, "weight": 1.0, "previous": None})
+    return rows
 
 
 def setup_rows(
@@ -158,31 +145,7 @@ def setup_rows(
         question_for=setup.question_for,
         draw=draw,
         split=split,
-        prices=setup.train.prices,
     )
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of a file for SFT: JSON lines with `prompt` and `completion`, which are lists of messages.
-
-    Raises:
-        UsageError: the file cannot be read, or a line is not such a row.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"train.sft.rows: {path} cannot be read: {error}") from error
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = _SftRow.model_validate_json(line)
-        except ValidationError as error:
-            key, reason = first_problem(error)
-            raise UsageError(f"train.sft.rows: {path}:{number}: {key}: {reason}") from None
-        rows.append(row.model_dump())
-    if not rows:
-        raise UsageError(f"train.sft.rows: {path} has no rows")
-    return rows
 
 
 class _SftMessage(BaseModel):
@@ -195,35 +158,49 @@ class _SftRow(BaseModel):
     completion: list[_SftMessage] = Field(min_length=1)
 
 
-def stage_rows(setup: Setup, stage: StageName) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of a file for SFT: JSON lines with `prompt` and `completion`, which are lists of messages.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is not such a row.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}; give a file of rows, `random` or `policy`") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            rows.append(_SftRow.model_validate_json(line).model_dump())
+        except ValidationError as error:
+            key, reason = first_problem(error)
+            raise UsageError(f"{path}:{number}: {key}: {reason}") from None
+    if not rows:
+        raise UsageError(f"{path} has no rows")
+    return rows
+
+
+def stage_rows(setup: Setup, stage: str) -> list[dict[str, Any]]:
     """The rows of a GRPO stage, each read once."""
     config = setup.train.grpo(stage)
     rows = setup_rows(
         setup,
         setup.stage_tasks.get(stage, setup.tasks),
-        count=config.iterations * config.prompts_per_step,
-        draw=draw_of(setup, stage),
+        count=config.max_steps * config.prompts_per_step,
+        draw=draw_of(setup.train, stage, len(setup.pool)),
     )
-    if stage == "recursion":
-        recursion = setup.train.recursion
-        return with_second_rounds(
-            rows, share=recursion.forced, discount=recursion.discount, per_step=recursion.prompts_per_step
-        )
-    return rows
+    if not config.forced:
+        return rows
+    return with_second_rounds(rows, share=config.forced, discount=config.discount, per_step=config.prompts_per_step)
 
 
-def eval_rows(setup: Setup, stage: StageName) -> dict[str, list[dict[str, Any]]]:
-    """The rows of a stage's evaluations: of first rounds, and in the recursion stage of second ones after them."""
+def eval_rows(setup: Setup, stage: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of a stage's evaluations: of first rounds, and with recursion of second ones after them."""
     if not setup.eval_tasks:
         return {}
-    rows = setup_rows(
-        setup,
-        setup.eval_tasks,
-        count=len(setup.eval_tasks),
-        draw=draw_of(setup, stage, more=1, unseen=True),
-        split="eval",
-    )
-    if stage != "recursion" or not setup.train.recursion.forced:
+    draw = draw_of(setup.train, stage, len(setup.pool), more=1, unseen=True)
+    rows = setup_rows(setup, setup.eval_tasks, count=len(setup.eval_tasks), draw=draw, split="eval")
+    if not setup.train.grpo(stage).forced:
         return {"first": rows}
     second = [{**row, "row": len(rows) + row["row"], "revises": row["row"]} for row in rows]
     return {"first": rows, "second": second}
@@ -239,67 +216,14 @@ def with_second_rounds(
     found: list[dict[str, Any]] = []
     fresh, waiting = iter(rows), deque[dict[str, Any]]()
     for at in range(len(rows)):
-        if falls_into(share, at) and waiting and waiting[0]["row"] < at - at % per_step:
+        is_second = int((at + 1) * share) > int(at * share)  # evenly spread
+        if is_second and waiting and waiting[0]["row"] < at - at % per_step:
             first = waiting.popleft()
             found.append({**first, "row": at, "revises": first["row"], "weight": 1.0})
         else:
             found.append({**next(fresh), "row": at, "weight": discount})
             waiting.append(found[-1])
     return found
-
-
-def falls_into(share: float, at: int) -> bool:
-    """Whether place `at` belongs to a share of all places, evenly spread."""
-    return int((at + 1) * share) > int(at * share)
-
-
-def revision_messages(
-    messages: Sequence[Any], completion: str, response: str, prompt: Prompt, *, max_steps: int
-) -> list[dict[str, Any]]:
-    """The conversation after a first round, asking for the last revision."""
-    again = prompt.revise(response, max_steps=max_steps, rounds_left=0)
-    return [*messages, {"role": "assistant", "content": completion}, dict(again)]
-
-
-def _effort(prompt: Prompt, seed: int, number: int) -> Effort | None:
-    """The effort of a row, if the prompt says one."""
-    return random.Random(f"effort:{seed}:{number}").choice(EFFORTS) if prompt.says_effort else None
-
-
-def _row(
-    number: int,
-    task: Task,
-    offer: WorkerListing,
-    prompt: Prompt,
-    *,
-    max_steps: int,
-    access: AccessScheme,
-    question_for: QuestionFor,
-    split: str,
-    effort: Effort | None,
-    prices: PricesConfig,
-) -> dict[str, Any]:
-    row = row_of(
-        task,
-        offer,
-        prompt,
-        number=number,
-        max_steps=max_steps,
-        access=access,
-        question_for=question_for,
-        split=split,
-        effort=effort,
-    )
-    return {
-        **row,
-        "kind": task.kind,
-        "revises": None,
-        "weight": 1.0,
-        "previous": None,
-        "effort": effort or "",
-        "price": 0.0 if effort is None else prices.of(effort),
-        "family": str(task.metadata.get("family", "")),
-    }
 
 
 def _order(tasks: Sequence[Task], rows: int, seed: int) -> list[int]:
@@ -309,15 +233,10 @@ def _order(tasks: Sequence[Task], rows: int, seed: int) -> list[int]:
     """
     kinds: dict[tuple[str, ...], list[int]] = {}
     for at, task in enumerate(tasks):
-        kinds.setdefault(_kind(task), []).append(at)
+        family = task.metadata.get("family")
+        kinds.setdefault((str(family),) if family else (task.source, task.kind), []).append(at)
     turns = [_passes(places, f"order:{seed}:{'/'.join(kind)}") for kind, places in sorted(kinds.items())]
     return list(islice((next(turn) for turn in cycle(turns)), rows))
-
-
-def _kind(task: Task) -> tuple[str, ...]:
-    """What kind of question a task asks: its family where it says one, else its source and how it is graded."""
-    family = task.metadata.get("family")
-    return (str(family),) if family else (task.source, task.kind)
 
 
 def _passes(places: Sequence[int], key: str) -> Iterator[int]:

@@ -6,25 +6,31 @@ and the time of a call, and the pool's price list.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
+import json
 import math
-import os
 import random
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
 
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.grading.sandbox.isolation import INSTALL
+from wfdsl.installation import install_command
 from wfdsl.protocols import Message, Usage
 from wfdsl.tasks.task import Task
+from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.training.config import ModelSize, StageName, TrainConfig, share_of
+from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig, share_of
 from wfdsl_rl.training.data import Draw, make_rows
-from wfdsl_rl.training.missing import has_server, missing_for, runs_on_cpu
 from wfdsl_rl.training.plan import Plan
-from wfdsl_rl.training.setup import require_feasible
 
 STEPS: Final = 3
 """Calls of a workflow. Source: arXiv 2512.04388, section 5."""
@@ -53,31 +59,19 @@ _TILE: Final = (4096, 32768)
 """Tokens and vocabulary for which TRL 1.16 has logits at a time."""
 _LOGIT_BYTES: Final = {"GPU": 8, "CPU": 20}
 """Bytes for each of them: a 32-bit number and its gradient; on a CPU there are copies (measured)."""
-_BATCHES: Final = 20
-_MOST_SIMULATED: Final = 2048
+_BATCHES, _MOST_SIMULATED = 50, 2048
 """Batches that are simulated, and the most workflows of one."""
 _NO_TASK: Final = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What each process needs, in the stage that needs most."""
-
-    stage: str
-    parts: dict[str, float]
-    """GiB by purpose."""
-    gib: float
-    limit_gib: float
-    """Of a GPU, or of the machine where there is none."""
-    fits: bool
-    on_cpu: bool
+_PACKAGES: Final = ("torch", "transformers", "trl", "datasets", "accelerate")
+_VLLM: Final = "'vllm>=0.22.0,<=0.31.0'"
+"""The versions that TRL 1.16 supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
     """How long a stage waits for workers."""
 
-    stage: StageName
+    stage: str
     steps: int
     runs: int
     """Workflows of each step."""
@@ -86,19 +80,8 @@ class StageTime:
     """For the slowest workflow of a step."""
     beside: int
     """Workflows beside the steps, in all: of evaluations, or of rejection sampling."""
-    beside_s: float
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Time:
-    """How long a training waits for workers."""
-
-    stages: tuple[StageTime, ...]
-    in_flight: int
-    """The most calls at the same time: the training's concurrency, and the workers' limits."""
-    latency_s: float
-    seconds: float
+    """Of the whole stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,150 +97,191 @@ class Estimate:
     completions: int
     """The completions that GRPO trains on."""
     runs: int
-    """Workflow runs, and their parts."""
-    runs_by_purpose: dict[str, int]
     calls: int
     """Worker calls, at three steps per workflow or fewer: an estimate, as is all that follows from it."""
     usd: float | None
     """Their cost by the price list, in US dollars; None if a price is not known."""
-    paper_usd: float
-    """The cost of as many workflows at the paper's price."""
     simulated: bool
     """Whether the workers are simulated, so that the cost is fictional."""
-    memory: Memory | None
-    """The memory of each process; None if the model's size is not known."""
-    time: Time
+    memory: dict[str, float]
+    """GiB of each process by purpose, in the stage that needs most; empty if the model's shape is not known."""
+    in_flight: int
+    """The most calls at the same time: the training's concurrency, and the workers' limits."""
+    times: tuple[StageTime, ...]
     missing: tuple[str, ...]
     """What this machine does not have, and options that would fail, each with what to do."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, with what is assumed."""
-        assumed = {"steps": STEPS, "input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS}
+        assumed = {"steps": STEPS, "input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS, "call_s": LATENCY_S}
         return {**asdict(self), "assumed": assumed}
 
 
-def estimate_of(plan: Plan, stages: Sequence[StageName], *, launch: str) -> Estimate:
-    """Estimate a training that the command `launch` starts.
-
-    Tasks that cannot be read are among what is missing.
+def estimate_of(plan: Plan, stages: Sequence[str], *, launch: str) -> Estimate:
+    """Estimate a training that the command `launch` starts. Tasks that cannot be read are among what is missing.
 
     Raises:
         UsageError: the options cannot be run.
     """
     train, pool = plan.train, plan.pool
     require_feasible(train, pool, stages)
-    read = _read(plan, stages)
-    passes = {name: pass_of(train, name, _prompt_tokens(plan, name, read)) for name in stages}
-    time = _time(plan, stages, len(read.evaluation))
-    purposes = {
-        "completions": sum(each.steps * each.runs for each in time.stages),
-        "evaluations": sum(each.beside for each in time.stages if each.stage != "sft"),
-        "rejection sampling": sum(each.beside for each in time.stages if each.stage == "sft"),
+    missing: list[str] = []
+    training, evaluation = _read(plan.tasks, missing), _read(plan.eval_tasks, missing)
+    own = {
+        name: _read(partial(lambda stage: plan.stage_tasks([stage])[stage], name), missing)
+        for name in stages
+        if getattr(train.stages[name], "tasks", "")
     }
-    runs, per_call = sum(purposes.values()), _usd_per_call(pool)
-    memory, on_cpu = None, runs_on_cpu(train)
-    if train.size is not None:
-        needed = [memory_of(train, train.size, *each, on_cpu=on_cpu) for each in passes.items()]
-        memory = max(needed, key=lambda each: each.gib)
-    tasks = (*read.training, *read.evaluation, *(task for own in read.own.values() for task in own))
-    prompt = (f"[{message['role']}]\n{message['content']}" for message in _prompt(plan, read.training))
+    tokens = {name: _longest_row(plan, name, own.get(name, training)) for name in stages}
+    in_flight, times = _times(plan, stages, len(evaluation))
+    runs = sum(each.steps * each.runs + each.beside for each in times)
+    calls, per_call = min(STEPS, plan.max_steps) * runs, _usd_per_call(pool)
+    shape = shape_of(train.model)
+    needed = [memory_of(train, shape, name, tokens[name]) for name in stages] if shape is not None else [{}]
+    found = [task for tasks in (training, evaluation, *own.values()) for task in tasks]
     return Estimate(
         resolved=plan.resolved(),
         stages=tuple(stages),
         launch=launch,
-        prompt="\n".join(prompt),
-        completions=sum(train.steps(name) * train.grpo(name).batch_size for name in stages if name != "sft"),
+        prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in _prompt(plan, training)),
+        completions=sum(
+            stage.max_steps * stage.batch_size for name in stages if isinstance(stage := train.stages[name], GrpoStage)
+        ),
         runs=runs,
-        runs_by_purpose=purposes,
-        calls=_calls(plan) * runs,
-        usd=None if per_call is None else _calls(plan) * runs * per_call,
-        paper_usd=runs * PAPER_USD,
+        calls=calls,
+        usd=None if per_call is None else calls * per_call,
         simulated=is_simulated(pool),
-        memory=memory,
-        time=time,
-        missing=(*read.missing, *missing_for(plan, tasks, {name: each.row for name, each in passes.items()})),
+        memory=max(needed, key=lambda parts: sum(parts.values())),
+        in_flight=in_flight,
+        times=times,
+        missing=(*missing, *_missing(plan, found, max(tokens.values()))),
     )
 
 
-class Pass(NamedTuple):
-    """A micro batch: its rows, and the tokens of the longest completion and of the longest row."""
-
-    rows: int
-    completion: int
-    row: int
-
-
-def pass_of(train: TrainConfig, stage: StageName, prompt_tokens: int) -> Pass:
-    """A stage's largest pass. A completion of SFT counts as long as the longest of the stage `base`.
+def require_feasible(train: TrainConfig, pool: Pool, stages: Sequence[str]) -> None:
+    """Refuse options that are well-formed and cannot be run. This needs no torch.
 
     Raises:
-        UsageError: the processes cannot share the completions of a step evenly.
+        UsageError: an option names something that does not exist, or processes cannot share a step.
     """
-    table = train.sft if stage == "sft" else train.grpo(stage)
-    micro = None if stage == "sft" else train.grpo(stage).micro_batch
-    share = share_of(table.batch_size, micro or 1, train.processes or 1)
-    completion = train.grpo("base" if stage == "sft" else stage).max_completion_tokens
-    return Pass(min(micro or share, share), completion, prompt_tokens + completion)
+    for problem in train.problems(pool, stages):
+        raise UsageError(problem)
+    for stage in map(train.stages.__getitem__, stages):
+        share_of(stage.batch_size, stage.per_device_train_batch_size or 1, train.processes or 1)
 
 
-def memory_of(train: TrainConfig, size: ModelSize, stage: StageName, largest: Pass, *, on_cpu: bool = False) -> Memory:
-    """The memory of each process: 4 bytes for each weight (2 where frozen in 16 bits), 4 for its gradient and 8 for
-    Adam's moments, by the share of a process, or nothing if offloaded; and activations of a micro batch.
+def shape_of(model: str) -> dict[str, Any] | None:
+    """The config.json of a model on this machine; None if there is none."""
+    path: Any = Path(model) / "config.json"
+    if not path.is_file() and find_spec("huggingface_hub") is not None and not Path(model).exists():
+        from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (an optional package)
+
+        path = try_to_load_from_cache(model, "config.json") if model.count("/") <= 1 else None
+    if not isinstance(path, str | Path) or not Path(path).is_file():
+        return None
+    found: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    return found if {"hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size"} <= found.keys() else None
+
+
+def memory_of(train: TrainConfig, shape: Mapping[str, Any], stage: str, row: int) -> dict[str, float]:
+    """GiB of each process: 4 bytes for each weight (2 where frozen in 16 bits), 4 for its gradient and 8 for Adam's
+    moments, by the share of a process, or nothing if offloaded; and activations of a micro batch.
 
     These are one recomputed layer with checkpoints between layers (arXiv 2205.05198, section 4), or all layers, and
-    logits. Not counted: libraries, copies of weights, and layers that are gathered.
+    logits. Not counted: libraries, copies of weights, and layers that are gathered. `row` is the longest one's tokens.
     """
+    on_cpu, config = runs_on_cpu(train), train.stages[stage]
+    width, layers = shape["hidden_size"], shape["num_hidden_layers"]
     shards = (train.processes or 1) if train.divides else 1
-    unit = 0.0 if train.offload and train.divides else 1 / (GIB * shards)
-    trained, frozen = size.parameters, 0.0
+    unit = 0.0 if train.fsdp == "offload" and train.divides else 1 / (GIB * shards)
+    trained, frozen = _weights(shape), 0.0
     if train.lora is not None:
-        trained = _LORA_WIDTHS * size.layers * size.width * train.lora.rank
-        frozen = (2 if train.half_frozen(on_cpu=on_cpu) else 4) * size.parameters
-    elif stage != "sft" and train.grpo(stage).beta:
-        frozen = 4 * size.parameters  # the reference of the KL term
-    of_token = size.layers * _KEPT_BYTES[16 if train.trl.get("bf16", not on_cpu) else 32]
+        frozen = (2 if train.half_frozen(on_cpu=on_cpu) else 4) * trained
+        trained = _LORA_WIDTHS * layers * width * train.lora.r
+    elif getattr(config, "beta", 0.0):
+        frozen = 4 * trained  # the reference of the KL term
+    of_token = layers * _KEPT_BYTES[16 if train.trl.get("bf16", not on_cpu) else 32]
     if train.recomputes(on_cpu=on_cpu):
-        of_token = size.layers * 2 + _RECOMPUTED_BYTES
-    scored = min(_TILE[0], largest.rows * largest.completion) * min(_TILE[1], size.vocabulary)
-    logits = scored * _LOGIT_BYTES["CPU" if on_cpu else "GPU"]
+        of_token = layers * 2 + _RECOMPUTED_BYTES
+    share = config.batch_size // (train.processes or 1)
+    rows = min(config.per_device_train_batch_size or share, share)
+    scored = min(_TILE[0], rows * _completion_tokens(train, stage)) * min(_TILE[1], shape["vocab_size"])
     parts = {
         "weights": (4 * trained + frozen) * unit,
         "gradients": 4 * trained * unit,
         "optimizer": 8 * trained * unit,
-        "activations": (largest.rows * largest.row * size.width * of_token + logits) / GIB,
+        "activations": (rows * row * width * of_token + scored * _LOGIT_BYTES["CPU" if on_cpu else "GPU"]) / GIB,
     }
-    if train.trl.get("use_vllm") and not has_server(train):
-        parts["vLLM"] = float(train.trl.get("vllm_gpu_memory_utilization", 0.3)) * train.gpu_gib  # TRL's default
-    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB if on_cpu else train.gpu_gib
-    gib = sum(parts.values())
-    return Memory(stage, {name: part for name, part in parts.items() if part}, gib, limit, gib <= limit, on_cpu)
+    if train.trl.get("use_vllm") and not has_server(train):  # 0.3 of a GPU of 80 GB: TRL's default
+        parts["vLLM"] = float(train.trl.get("vllm_gpu_memory_utilization", 0.3)) * 80
+    return {name: part for name, part in parts.items() if part}
 
 
-class _Read(NamedTuple):
-    """Tasks, as far as they can be read, and why they cannot; `own` are those of stages that have their own."""
-
-    training: Sequence[Task]
-    evaluation: Sequence[Task]
-    own: dict[StageName, Sequence[Task]]
-    missing: list[str]
+def runs_on_cpu(train: TrainConfig) -> bool:
+    """Whether it would run on the CPU of this machine: there is no GPU, and nothing asks for one."""
+    return not train.trl.get("use_vllm") and train.fsdp == "off" and not _found_gpus()
 
 
-def _read(plan: Plan, stages: Sequence[StageName]) -> _Read:
-    missing: list[str] = []
+def has_server(train: TrainConfig) -> bool:
+    """Whether vLLM is a server, on a GPU of its own."""
+    return bool(train.trl.get("use_vllm")) and train.trl.get("vllm_mode") == "server"
 
-    def read(tasks: Callable[..., Iterable[Task]], *of: StageName) -> Sequence[Task]:
-        try:
-            return tuple(tasks(*of))
-        except UsageError as error:
-            missing.append(f"tasks: {error}")
-            return ()
 
-    def own(stage: StageName) -> Iterable[Task]:
-        return plan.stage_tasks([stage])[stage]
+def unusable(train: TrainConfig, processes: int) -> Iterator[str]:
+    """What a training of so many processes cannot start without, whatever the machine."""
+    absent = [name for name in (*_PACKAGES, *(["peft"] if train.lora else [])) if find_spec(name) is None]
+    if absent:
+        yield f"packages: {', '.join(absent)}; {install_command('rl')}"
+    if train.trl.get("use_vllm") and find_spec("vllm") is None:
+        yield f"package: vllm; pip install {_VLLM}"
+    if train.fsdp != "off" and processes < 2:
+        yield "train.fsdp: one process divides nothing; set train.processes to the number of GPUs, or train.fsdp = off"
 
-    have: list[StageName] = [name for name in stages if name != "sft" and plan.train.grpo(name).tasks]
-    of_stages = {name: read(own, name) for name in have}
-    return _Read(read(plan.tasks), read(plan.eval_tasks), of_stages, missing)
+
+def slowest_s(runs: int, at_once: int, calls: int) -> float:
+    """Seconds until the last of some workflows has ended: the mean of simulated batches, in which each workflow begins
+    as soon as another one has ended."""
+    mean, total = math.log(LATENCY_S) - LATENCY_SPREAD**2 / 2, 0.0
+    for seed in range(_BATCHES):
+        chance, free = random.Random(seed), [0.0] * at_once
+        for _ in range(min(runs, _MOST_SIMULATED)):
+            chain = sum(chance.lognormvariate(mean, LATENCY_SPREAD) for _ in range(calls))
+            heapq.heapreplace(free, free[0] + chain)
+        total += max(free)
+    return max(1.0, runs / _MOST_SIMULATED) * total / _BATCHES
+
+
+def _read(tasks: Any, missing: list[str]) -> Sequence[Task]:
+    try:
+        return tuple(tasks())
+    except UsageError as error:
+        missing.append(f"tasks: {error}")
+        return ()
+
+
+def _times(plan: Plan, stages: Sequence[str], evaluated: int) -> tuple[int, tuple[StageTime, ...]]:
+    """The most calls in flight, and the wait of each stage, as if calls were spread evenly over the workers."""
+    limits, calls = [entry.limits for entry in plan.pool], min(STEPS, plan.max_steps)
+    per_minute = sum(each.requests_per_minute or math.inf for each in limits)
+    at_once = int(min(plan.train.concurrency, sum(each.concurrency or math.inf for each in limits)))
+
+    def seconds(runs: int) -> float:
+        if not runs or is_simulated(plan.pool):
+            return 0.0
+        waited = max(slowest_s(runs, at_once, calls), 60 * calls * runs / per_minute)
+        return min(waited, plan.train.deadline_s or math.inf)
+
+    def of_stage(name: str) -> StageTime:
+        stage, runs = plan.train.stages[name], 0
+        if isinstance(stage, SftStage):
+            beside = stage.questions * stage.candidates * stage.executions
+        else:
+            runs = stage.batch_size * stage.executions
+            beside = evaluated * (1 + stage.max_steps // stage.eval_steps) * (2 if stage.forced else 1)
+        waiting_s, steps = seconds(runs), stage.max_steps  # all evaluations count as one batch
+        return StageTime(name, steps, runs, calls * runs, waiting_s, beside, steps * waiting_s + seconds(beside))
+
+    return at_once, tuple(map(of_stage, stages))
 
 
 def _prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
@@ -275,25 +299,37 @@ def _prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
     return prompt
 
 
-def _prompt_tokens(plan: Plan, stage: StageName, read: _Read) -> int:
-    """The longest prompt of a stage. That of a second round has the first prompt, its completion and the reply."""
-    tasks = read.own.get(stage, read.training)
+def _longest_row(plan: Plan, stage: str, tasks: Sequence[Task]) -> int:
+    """Tokens of a stage's longest prompt and completion. That of a second round has the first prompt, its completion
+    and the reply."""
     longest = [max(tasks, key=lambda task: len(task.question))] if tasks else []
-    tokens = _tokens(_prompt(plan, longest)) + (0 if tasks else _QUESTION_TOKENS)
-    if stage != "recursion" or not plan.train.recursion.forced:
+    completion = _completion_tokens(plan.train, stage)
+    tokens = _tokens(_prompt(plan, longest)) + (0 if tasks else _QUESTION_TOKENS) + completion
+    if not getattr(plan.train.stages[stage], "forced", 0.0):
         return tokens
     asked = _tokens([plan.prompt.revise("", max_steps=plan.max_steps, rounds_left=0)])
     reply = min(max(entry.max_tokens for entry in plan.pool), MAX_RESPONSE_CHARS // _CHARS_PER_TOKEN)  # abridged
-    return tokens + plan.train.recursion.max_completion_tokens + asked + reply
+    return tokens + completion + asked + reply
 
 
-def _tokens(messages: Sequence[Message]) -> int:
+def _completion_tokens(train: TrainConfig, stage: str) -> int:
+    """A completion of SFT counts as long as the longest of GRPO."""
+    longest = [each.max_completion_length for each in train.stages.values() if isinstance(each, GrpoStage)]
+    own: int = getattr(train.stages[stage], "max_completion_length", max(longest, default=1024))
+    return own
+
+
+def _tokens(messages: Iterable[Message]) -> int:
     return sum(len(message["content"]) for message in messages) // _CHARS_PER_TOKEN
 
 
-def _calls(plan: Plan) -> int:
-    """Of a workflow."""
-    return min(STEPS, plan.max_steps)
+def _weights(shape: Mapping[str, Any]) -> float:
+    """The number of weights of a model like Llama and Qwen2, without norms and biases: less than a thousandth."""
+    width, heads = shape["hidden_size"], shape["num_attention_heads"]
+    keys = width // heads * shape.get("num_key_value_heads", heads)
+    layer = 2 * width * width + 2 * width * keys + 3 * width * shape["intermediate_size"]
+    embeddings = shape["vocab_size"] * width * (1 if shape.get("tie_word_embeddings", False) else 2)
+    return float(shape["num_hidden_layers"] * layer + embeddings)
 
 
 def _usd_per_call(pool: Pool) -> float | None:
@@ -303,46 +339,43 @@ def _usd_per_call(pool: Pool) -> float | None:
     return sum(known) / len(known) if len(known) == len(costs) else None
 
 
-def _time(plan: Plan, stages: Sequence[StageName], evaluated: int) -> Time:
-    """The wait of all stages, as if calls were spread evenly over the workers."""
-    limits, calls = [entry.limits for entry in plan.pool], _calls(plan)
-    per_minute = sum(each.requests_per_minute or math.inf for each in limits)
-    at_once = int(min(plan.train.concurrency, sum(each.concurrency or math.inf for each in limits)))
-    latency = 0.0 if is_simulated(plan.pool) else LATENCY_S
-
-    def seconds(runs: int) -> float:
-        if not runs or not latency:
-            return 0.0
-        waited = max(_slowest(runs, at_once, calls), 60 * calls * runs / per_minute)
-        return min(waited, plan.train.deadline_s or math.inf)
-
-    def of_stage(stage: StageName) -> StageTime:
-        steps, (runs, beside) = plan.train.steps(stage), _runs(plan.train, stage, evaluated)
-        step_s, beside_s = seconds(runs), seconds(beside)  # all evaluations count as one batch
-        return StageTime(stage, steps, runs, calls * runs, step_s, beside, beside_s, steps * step_s + beside_s)
-
-    times = tuple(map(of_stage, stages))
-    return Time(times, at_once, latency, sum(each.seconds for each in times))
-
-
-def _runs(train: TrainConfig, stage: StageName, evaluated: int) -> tuple[int, int]:
-    """Workflows of each step of a stage, and beside its steps."""
-    if stage == "sft":
-        return 0, train.sft.questions * train.sft.candidates * train.sft.executions_per_candidate
-    config = train.grpo(stage)
-    rounds = 2 if stage == "recursion" and train.recursion.forced else 1
-    evaluations = 1 + config.iterations // config.evaluate_every
-    return config.batch_size * config.executions_per_completion, evaluated * evaluations * rounds
+def _missing(plan: Plan, tasks: Sequence[Task], longest: int) -> Iterator[str]:
+    """One line for each thing that is missing."""
+    train = plan.train
+    yield from unusable(train, train.processes or 1)
+    needed, found = (train.processes or 1) + has_server(train), _found_gpus()
+    if (train.trl.get("use_vllm") or train.fsdp != "off") and found < needed:
+        yield f"GPUs: {needed}; this machine has {found}; use a machine that has them, or train adapters on one"
+    length = train.trl.get("vllm_max_model_length")
+    if train.trl.get("use_vllm") and not has_server(train) and length is not None and longest > length:
+        yield f"train.trl.vllm_max_model_length: {length:,} tokens are fewer than the longest row; set it to {longest}"
+    if train.model == SHIPPED_MODEL:
+        try:
+            shipped_file()
+        except UsageError as error:
+            yield f"model: {error}"
+    elif not Path(train.model).exists() and shape_of(train.model) is None:
+        yield f"model: {train.model} is not on this machine; it is downloaded at the start, or set train.model"
+    yield from asyncio.run(_workers(plan.pool))
+    if any(task.kind == "code" for task in tasks) and shutil.which("bwrap") is None:
+        yield f"sandbox for programs: {INSTALL}"
 
 
-def _slowest(runs: int, at_once: int, calls: int) -> float:
-    """Seconds until the last of some workflows has ended: the mean of simulated batches, in which each workflow begins
-    as soon as another one has ended."""
-    mean, total = math.log(LATENCY_S) - LATENCY_SPREAD**2 / 2, 0.0
-    for seed in range(_BATCHES):
-        chance, free = random.Random(seed), [0.0] * at_once
-        for _ in range(min(runs, _MOST_SIMULATED)):
-            chain = sum(chance.lognormvariate(mean, LATENCY_SPREAD) for _ in range(calls))
-            heapq.heapreplace(free, free[0] + chain)
-        total += max(free)
-    return max(1.0, runs / _MOST_SIMULATED) * total / _BATCHES
+def _found_gpus() -> int:
+    if find_spec("torch") is None:
+        return 0
+    import torch  # noqa: PLC0415  (a dry run works without it)
+
+    return int(torch.cuda.device_count())
+
+
+async def _workers(pool: Pool) -> list[str]:
+    """Workers that cannot be built, for want of a key or a package."""
+    found = []
+    async with pool.open() as opened:
+        for index in opened.indices:
+            try:
+                opened.worker(index)
+            except UsageError as error:
+                found.append(str(error))
+    return found

@@ -6,9 +6,11 @@ import gzip
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from string import Template
+from typing import Any, Final
 
 import transformers
 
@@ -16,113 +18,83 @@ from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitted import TRAINING_COST
 from wfdsl.evaluation.baselines.validation import FitCost
-from wfdsl_rl.training.card import CARD, GGUF, folders_of, model_card, stages_of
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
-from wfdsl_rl.training.config import STAGES
 from wfdsl_rl.training.gguf_file import Precision, write_gguf
-from wfdsl_rl.training.hub import push, require_pushable
+from wfdsl_rl.training.plan import DONE, METRICS, RESOLVED
+
+CARD: Final = "README.md"
+GGUF: Final = "model.gguf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extras:
-    """Options of an export."""
-
-    gguf: Precision | None = None
-    """The precision of the GGUF file, which needs no torch; None: none is written."""
-    figures: Path | None = None
-    """A Markdown file that is appended to the card."""
-    replace: bool = False
-    """Whether the folder may replace an earlier export."""
-    push: str | None = None
-    """The repository of the Hugging Face hub that gets the folder too, as `OWNER/NAME`."""
-    public: bool = False
-    """Whether a repository that is made for it can be seen by all."""
-
-
-def export(folder: Path, out: Path, extras: Extras | None = None, *, say: Callable[[str], None]) -> None:
+def export(folder: Path, out: Path, *, gguf: Precision | None = None, say: Callable[[str], None]) -> None:
     """Write a stage's model into a new folder, completely or not at all; adapters are merged into the weights.
 
+    Args:
+        folder: Of a training, or of a stage's model.
+        out: The folder to make.
+        gguf: The precision of a GGUF file, which needs no torch; None: none is written.
+        say: Takes lines for people.
+
     Raises:
-        UsageError: there is no model, the folder exists already, a GGUF file cannot hold the model, or there is no
-            token for the hub.
-        NotPushed: the hub did not take the folder, which is complete.
+        UsageError: there is no model, the folder exists already, or a GGUF file cannot hold the model.
     """
-    extras = extras or Extras()
     transformers.utils.logging.disable_progress_bar()
     source = _model_folder(folder)
-    _require_room(out, replace=extras.replace)
+    if out.exists() and (out.is_file() or any(out.iterdir())):
+        raise UsageError(f"{out} is not empty: use a new folder")
     trained = load_prompt(source)
     if trained is None:
         raise UsageError(f"{source} has no {FILE}: it was not made by wfdsl-train")
-    figures = _figures(extras.figures)
-    if extras.push is not None:
-        require_pushable(extras.push)
+    stages = _stages(source)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as kept:
         made = Path(kept) / out.name
-        network = _write_model(source, made, gguf=extras.gguf)
-        save_prompt(made, trained.prompt, max_steps=trained.max_steps, max_rounds=_rounds(source))
-        (made / CARD).write_text(model_card(source, network, gguf=extras.gguf) + figures, encoding="utf-8")
-        if (cost := _training_cost(source)) is not None:
+        network = _write_model(source, made, gguf=gguf)
+        save_prompt(made, trained.prompt, max_steps=trained.max_steps, max_rounds=trained.max_rounds)
+        (made / CARD).write_text(_card(stages, network, gguf=gguf), encoding="utf-8")
+        if (cost := _training_cost(stages)) is not None:
             (made / TRAINING_COST).write_text(json.dumps(asdict(cost)) + "\n", encoding="utf-8")
         for weights in made.glob("*.safetensors"):  # safetensors makes them readable for the owner only
             weights.chmod((made / CARD).stat().st_mode)
         if out.exists():
-            out.rename(Path(kept) / "before")
+            out.rmdir()
         made.rename(out)
     say(f"{source} -> {out}: {network.num_parameters():,} weights, prompt {trained.prompt.name}")
     say(f"ask it:   wfdsl solve --conductor {out} -q QUESTION")
     say(f"serve it: see {out / CARD}")
-    if extras.push is not None:
-        say(f"pushed:   {push(out, extras.push, public=extras.public)}")
 
 
 def _model_folder(folder: Path) -> Path:
-    """The folder itself, or the latest complete stage's."""
-    candidates = [folder, *(folder / name / "final" for name in reversed(STAGES))]
-    for each in candidates:
+    """The folder itself, or that of the latest complete stage."""
+    finished = sorted(folder.glob(f"*/final/{DONE}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for each in (folder, *(path.parent for path in finished)):
         if (each / "config.json").is_file() or (each / ADAPTER).is_file():
             return each
     raise UsageError(f"{folder} does not hold a model: give the folder of a training, or a stage's `final`")
 
 
-def _require_room(out: Path, *, replace: bool) -> None:
-    """Refuse to write over anything but an earlier export."""
-    if out.is_file():
-        raise UsageError(f"{out} is a file: use a new folder")
-    if not out.exists() or not any(out.iterdir()):
-        return
-    if not replace:
-        raise UsageError(f"{out} is not empty: use a new folder, or add --replace if an earlier export is there")
-    if not (out / FILE).is_file() or any(each.is_dir() for each in out.iterdir()):
-        raise UsageError(f"{out} was not made by wfdsl-train export: --replace leaves it as it is")
-
-
-def _figures(path: Path | None) -> str:
-    if path is None:
-        return ""
-    try:
-        return f"\n## Figures\n\n{path.read_text(encoding='utf-8').strip()}\n"
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: the figures cannot be read: {error}") from error
+def _stages(source: Path) -> list[Path]:
+    """The folders of the stages that led to a model, in their order."""
+    found: list[Path] = []
+    while (path := source / DONE).is_file() and source not in found:
+        found.insert(0, source)
+        source = Path(json.loads(path.read_text(encoding="utf-8"))["from"])
+    return found
 
 
 def _write_model(source: Path, made: Path, *, gguf: Precision | None) -> Any:
     """Write weights and tokenizer; the network."""
-    network, tokenizer = _load(source)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    if (source / ADAPTER).is_file():
+        network = load_merged(source)
+    else:
+        network = transformers.AutoModelForCausalLM.from_pretrained(source, dtype="auto")
     network.save_pretrained(made, safe_serialization=True)
     tokenizer.save_pretrained(made)
     _remove_unknown_tokens(made, network.config.vocab_size)
     if gguf:
         write_gguf(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made), precision=gguf)
     return network
-
-
-def _load(source: Path) -> tuple[Any, Any]:
-    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-    if (source / ADAPTER).is_file():
-        return load_merged(source), tokenizer
-    return transformers.AutoModelForCausalLM.from_pretrained(source, dtype="auto"), tokenizer
 
 
 def _remove_unknown_tokens(folder: Path, vocabulary: int) -> None:
@@ -142,19 +114,45 @@ def _remove_unknown_tokens(folder: Path, vocabulary: int) -> None:
     settings.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-def _training_cost(source: Path) -> FitCost | None:
+def _training_cost(stages: list[Path]) -> FitCost | None:
     """What the workers of a training have cost, evaluations left out; None if samples do not say."""
-    costs: list[FitCost] = []
-    for folder in folders_of(source):
-        files = [
-            file for name in ("step-*", "first-*") for file in (folder.parent / "samples").glob(f"{name}.jsonl.gz")
-        ]
-        rows = [json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
-        costs += [FitCost(row["calls"], row["tokens"], row["usd"]) for row in rows]
+    kept = [file for folder in stages for file in (folder.parent / "samples").glob("step-*.jsonl.gz")]
+    rows = (json.loads(line) for file in kept for line in gzip.decompress(file.read_bytes()).splitlines())
+    costs = [FitCost(row["calls"], row["tokens"], row["usd"]) for row in rows]
     return sum(costs, FitCost()) if costs else None
 
 
-def _rounds(source: Path) -> int | None:
-    """How many revisions a model was trained for: the recursion stage teaches one; None: its folder does not say."""
-    stages = stages_of(source)
-    return int("recursion" in stages) if stages else None
+def _card(stages: list[Path], network: Any, *, gguf: str | None) -> str:
+    """The model card, in Markdown, with the header that the Hugging Face hub reads."""
+    out = stages[-1].parent.parent if stages else Path()
+    resolved: dict[str, Any] = {}
+    if (out / RESOLVED).is_file():
+        resolved = json.loads((out / RESOLVED).read_text(encoding="utf-8"))
+    train = resolved.get("train", {})
+    model = train.get("model", "not known")
+    return Template((files("wfdsl_rl.training") / "model_card.md").read_text(encoding="utf-8")).substitute(
+        base_model=f"\nbase_model: {model}" if train and not Path(model).exists() else "",
+        weights=f"{network.num_parameters():,}",
+        architecture=network.config.model_type,
+        start=model,
+        tasks=train.get("tasks", "not known"),
+        pool=resolved.get("pool", {}).get("name", "not known"),
+        stages=" -> ".join(folder.parent.name for folder in stages) or "not known",
+        prompt_file=FILE,
+        gguf=f"\n`{GGUF}` holds the same weights for llama.cpp, in {gguf}; torch is not needed.\n" if gguf else "",
+        evaluations=_evaluations(out, [folder.parent.name for folder in stages]),
+        settings=json.dumps(train, indent=2),
+    )
+
+
+def _evaluations(out: Path, stages: list[str]) -> str:
+    """A table of each stage's first and last evaluation; empty without any."""
+    path, rows = out / METRICS, []
+    logged = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    for stage in stages:
+        found = [entry for entry in logged if entry["stage"] == stage and "eval_accuracy" in entry]
+        for entry in found[:: max(1, len(found) - 1)]:
+            shares = f"{100 * entry['eval_accuracy']:.1f} % | {100 * entry['eval_valid']:.1f} %"
+            rows.append(f"| {stage} | {entry['step']} | {shares} |")
+    head = ["\n## Held-out tasks\n", "| stage | step | accuracy | valid |", "|---|---:|---:|---:|"]
+    return "\n".join([*head, *rows, ""]) if rows else ""

@@ -1,4 +1,4 @@
-"""TRL's GRPO and SFT trainers, built from TrainConfig; the only module that imports trl.
+"""TRL's GRPO and SFT trainers, built from TrainConfig; the module that imports trl.
 
 What is learned is decided by data, one reward function and callbacks. Each batch is generated, used once and
 discarded, and rows are read once and in order. So an interrupted run continues with the same samples.
@@ -21,11 +21,16 @@ from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
 from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
-from wfdsl.config import did_you_mean
 from wfdsl.errors import UsageError
+from wfdsl.settings import did_you_mean
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.training.config import GrpoConfig, LoraConfig, SftConfig, TrainConfig, share_of
+from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, TrainConfig, share_of
 from wfdsl_rl.training.recursion import FirstRounds
+
+_LOWEST_RATE: Final = 1e-4
+"""Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""
+LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
+"""Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
 
 
 class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
@@ -45,10 +50,6 @@ class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
         return super().prediction_step(model, rows, *arguments, **named)
 
 
-_LOWEST_RATE: Final = 1e-4
-"""Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""
-
-
 def on_cpu() -> bool:
     """Whether there is no accelerator."""
     return not torch.cuda.is_available()
@@ -58,25 +59,23 @@ def quiet_libraries() -> None:
     """Let only our own progress write to the terminal."""
     # trl uses names of transformers that are deprecated; a user of wfdsl cannot fix that.
     warnings.filterwarnings("ignore", message=".*_checkpointing.*deprecated", category=FutureWarning)
+    warnings.filterwarnings("ignore", message="You are importing from 'trl.experimental'")
     disable_progress_bars()
     transformers_logging.disable_progress_bar()
 
 
-def grpo_config(
-    stage: GrpoConfig,
-    train: TrainConfig,
-    folder: Path,
-    *,
-    evaluate: bool,
-    resumed: bool,
-) -> GRPOConfig:
-    """TRL's arguments for a stage."""
-    share = completions_per_process(stage.batch_size, stage.micro_batch or 1)
-    micro = min(stage.micro_batch or share, share)
-    arguments: dict[str, Any] = {
+def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate: bool, resumed: bool) -> GRPOConfig:
+    """TRL's arguments for a stage; those of [train.trl] cannot change the ones that keys of ours set.
+
+    Raises:
+        UsageError: [train.trl] has a key that TRL does not have, or a value that does not fit.
+    """
+    share = completions_per_process(stage.batch_size, stage.per_device_train_batch_size or 1)
+    micro = min(stage.per_device_train_batch_size or share, share)
+    ours: dict[str, Any] = {
         **_shared_arguments(train, folder),
-        "max_steps": stage.iterations,
-        "num_generations": stage.group_size,
+        "max_steps": stage.max_steps,
+        "num_generations": stage.num_generations,
         "per_device_train_batch_size": micro,
         "gradient_accumulation_steps": share // micro,
         "steps_per_generation": share // micro,
@@ -84,48 +83,46 @@ def grpo_config(
         "shuffle_dataset": False,
         "learning_rate": stage.learning_rate,
         **_schedule(stage),
-        "warmup_steps": stage.warmup_ratio,
-        "adam_beta1": 0.9,
-        "adam_beta2": stage.adam_beta2,
-        "max_grad_norm": stage.max_grad_norm,
-        "epsilon": stage.epsilon,
         "beta": stage.beta,
-        "loss_type": stage.loss,
         "scale_rewards": stage.scale_rewards,
-        "temperature": stage.temperature,
-        "max_completion_length": stage.max_completion_tokens,
+        "max_completion_length": stage.max_completion_length,
         "mask_truncated_completions": False,
         "num_generations_eval": 1,
         "per_device_eval_batch_size": micro,
         "eval_strategy": "steps" if evaluate else "no",
-        "eval_steps": stage.evaluate_every,
+        "eval_steps": stage.eval_steps,
         "eval_on_start": evaluate and not resumed,
         "save_strategy": "steps",
-        "save_steps": stage.save_every,
-        "save_total_limit": 3,
+        "save_steps": stage.save_steps,
         "logging_steps": 1,
         "logging_first_step": True,
         "remove_unused_columns": False,
     }
-    return GRPOConfig(**{**arguments, **train.trl, "bf16": _mixed_precision(train)})
+    paper = {"loss_type": "grpo", "adam_beta2": 0.999, "report_to": "none", "save_total_limit": 3}
+    _require_trl(train.trl)
+    return GRPOConfig(**{**paper, **_computing(train), **train.trl, **ours})
 
 
-def _schedule(stage: GrpoConfig) -> dict[str, Any]:
+def _schedule(stage: GrpoStage) -> dict[str, Any]:
     """The schedule whose warm-up ends its first step at 1/n of the rate, where that of `cosine` is 0 in it: a whole
     iteration of workflows would teach nothing."""
-    if stage.schedule == "constant":
-        return {"lr_scheduler_type": "constant"}
-    lowest = 1.0 if stage.schedule == "constant_with_warmup" else _LOWEST_RATE
-    return {"lr_scheduler_type": "cosine_warmup_with_min_lr", "lr_scheduler_kwargs": {"min_lr_rate": lowest}}
+    if stage.lr_scheduler_type == "constant":
+        return {"lr_scheduler_type": "constant", "warmup_steps": stage.warmup_steps}
+    lowest = 1.0 if stage.lr_scheduler_type == "constant_with_warmup" else _LOWEST_RATE
+    return {
+        "lr_scheduler_type": "cosine_warmup_with_min_lr",
+        "lr_scheduler_kwargs": {"min_lr_rate": lowest},
+        "warmup_steps": stage.warmup_steps,
+    }
 
 
-def require_trl(table: Mapping[str, Any]) -> None:
+def _require_trl(table: Mapping[str, Any], config: type = GRPOConfig) -> None:
     """Refuse keys of [train.trl] that TRL does not have, and values of another type than its own.
 
     Raises:
         UsageError: there is one.
     """
-    types = get_type_hints(GRPOConfig)
+    types = get_type_hints(config)
     for key, value in table.items():
         if key not in types:
             raise UsageError(f'train.trl has no key "{key}". {did_you_mean(key, types)}')
@@ -133,58 +130,49 @@ def require_trl(table: Mapping[str, Any]) -> None:
             TypeAdapter(types[key]).validate_python(value, strict=True)
         except ValidationError as error:
             raise UsageError(f"train.trl.{key}: {error.errors()[0]['msg']} (got {value!r})") from None
+    if (loss := table.get("loss_type", "grpo")) not in LOSSES:
+        raise UsageError(f"train.trl.loss_type: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}")
+
+
+def _computing(train: TrainConfig) -> dict[str, Any]:
+    """How passes are computed, where [train.trl] does not say it."""
+    return {
+        "bf16": not on_cpu(),
+        "activation_checkpointing": train.recomputes(on_cpu=on_cpu()) and not _fsdp_recomputes(train),
+    }
 
 
 def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
     return {
         "output_dir": str(folder),
-        "bf16": _mixed_precision(train),
         "use_cpu": on_cpu(),
-        "activation_checkpointing": train.recomputes(on_cpu=on_cpu()) and not _fsdp_recomputes(train),
         "disable_tqdm": True,
-        "report_to": list(train.report_to) or "none",
         "run_name": f"{folder.parent.name}-{folder.name}",
         "seed": train.seed,
         "dataloader_pin_memory": not on_cpu(),
         "ddp_find_unused_parameters": False,
-        **_sharding_arguments(train),
+        **_fsdp_arguments(train),
     }
 
 
-def _in_16_bits(train: TrainConfig) -> bool:
-    return bool(train.trl.get("bf16", not on_cpu()))
-
-
-def _mixed_precision(train: TrainConfig) -> bool:
-    """Whether transformers computes in 16 bits; below ZeRO-3, DeepSpeed does."""
-    return _in_16_bits(train) and train.sharding != "zero3"
-
-
-def _sharding_arguments(train: TrainConfig) -> dict[str, Any]:
-    """How weights are divided. FSDP2 and ZeRO-3 both keep 32-bit weights and compute in 16 bits."""
-    if train.sharding == "fsdp":
-        return {
-            "fsdp": True,
-            "fsdp_config": {
-                "version": 2,
-                "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
-                "state_dict_type": "FULL_STATE_DICT",
-                "cpu_ram_efficient_loading": True,
-                "activation_checkpointing": _fsdp_recomputes(train),
-                "cpu_offload": train.offload,
-            },
-            # Else each process keeps the whole gradient of all weights, undivided, until the last pass of a step. With
-            # offload this moves gradients to the machine's memory in each pass, where whole ones would fill the GPU.
-            "accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}},
-        }
-    if train.sharding == "zero3":
-        place = {"device": "cpu" if train.offload else "none"}
-        zero = {"stage": 3, "offload_param": place, "offload_optimizer": place}
-        auto = dict.fromkeys(("train_micro_batch_size_per_gpu", "gradient_accumulation_steps"), "auto")
-        gathered = {"stage3_gather_16bit_weights_on_model_save": True}
-        autocast = {"enabled": _in_16_bits(train), "dtype": "bfloat16"}  # its option bf16 saves models in 16 bits
-        return {"deepspeed": {"torch_autocast": autocast, "zero_optimization": {**zero, **gathered}, **auto}}
-    return {}
+def _fsdp_arguments(train: TrainConfig) -> dict[str, Any]:
+    """How weights are divided. FSDP2 keeps 32-bit weights and computes in 16 bits."""
+    if train.fsdp == "off":
+        return {}
+    return {
+        "fsdp": True,
+        "fsdp_config": {
+            "version": 2,
+            "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+            "state_dict_type": "FULL_STATE_DICT",
+            "cpu_ram_efficient_loading": True,
+            "activation_checkpointing": _fsdp_recomputes(train),
+            "cpu_offload": train.fsdp == "offload",
+        },
+        # Else each process keeps the whole gradient of all weights, undivided, until the last pass of a step. With
+        # offload this moves gradients to the machine's memory in each pass, where whole ones would fill the GPU.
+        "accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}},
+    }
 
 
 def _fsdp_recomputes(train: TrainConfig) -> bool:
@@ -193,7 +181,7 @@ def _fsdp_recomputes(train: TrainConfig) -> bool:
     Its way is the faster one, but PEFT 0.21 does not find the adapters in layers that FSDP has wrapped for it, and
     saves none.
     """
-    return train.sharding == "fsdp" and train.lora is None
+    return train.fsdp != "off" and train.lora is None
 
 
 def completions_per_process(batch: int, micro: int) -> int:
@@ -226,7 +214,7 @@ def grpo_trainer(
         eval_dataset={name: Dataset.from_list(list(own)) for name, own in evaluated.items()} or None,
         reward_funcs=reward.trl,
         callbacks=list(callbacks),
-        peft_config=None if lora is None else _peft(lora),
+        peft_config=None if lora is None else peft(lora),
     )
     trainer.remove_callback(PrinterCallback)  # our callbacks show progress
     return trainer
@@ -249,7 +237,7 @@ def sft_trainer(
     rows: Sequence[Any],
     folder: Path,
     *,
-    sft: SftConfig,
+    sft: SftStage,
     train: TrainConfig,
     lora: LoraConfig | None = None,
     callbacks: Sequence[Any] = (),
@@ -260,10 +248,15 @@ def sft_trainer(
     epoch: transformers would train a resumed stage beyond its last step, if that is in the middle of another one.
     """
     found = rows if isinstance(rows, Dataset) else Dataset.from_list(list(rows))
+    share = completions_per_process(sft.batch_size, sft.per_device_train_batch_size or 1)
+    micro = min(sft.per_device_train_batch_size or share, share)
     config = SFTConfig(
         **_shared_arguments(train, folder),
-        max_steps=sft.steps,
-        per_device_train_batch_size=completions_per_process(sft.batch_size, 1),
+        **{**_computing(train), **{name: train.trl[name] for name in _computing(train) if name in train.trl}},
+        report_to=train.trl.get("report_to", "none"),
+        max_steps=sft.max_steps,
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=share // micro,
         learning_rate=sft.learning_rate,
         lr_scheduler_type="cosine",
         warmup_steps=0.05,
@@ -271,8 +264,8 @@ def sft_trainer(
         max_length=None,
         packing=False,
         train_sampling_strategy="sequential",
-        save_strategy="steps" if sft.save_every else "no",
-        save_steps=sft.save_every or sft.steps,
+        save_strategy="steps",
+        save_steps=sft.save_steps,
         save_total_limit=3,
         logging_steps=10,
     )
@@ -280,21 +273,16 @@ def sft_trainer(
         model=model,
         processing_class=tokenizer,
         args=config,
-        train_dataset=found.select([at % len(found) for at in range(sft.steps * sft.batch_size)]),
+        train_dataset=found.select([at % len(found) for at in range(sft.max_steps * sft.batch_size)]),
         callbacks=list(callbacks),
-        peft_config=None if lora is None else _peft(lora),
+        peft_config=None if lora is None else peft(lora),
     )
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
-def _peft(lora: LoraConfig) -> Any:
+def peft(lora: LoraConfig) -> Any:
+    """PEFT's arguments."""
     from peft import LoraConfig as Lora  # noqa: PLC0415  (an optional package)
 
-    return Lora(
-        r=lora.rank,
-        lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
+    return Lora(r=lora.r, lora_alpha=lora.lora_alpha, target_modules="all-linear", task_type="CAUSAL_LM")

@@ -53,7 +53,7 @@ class HealthChecks:
         self._report_unscored(samples)
         if samples[0].row["split"] != "train":
             return
-        iteration = iteration_of([sample.to_dict() for sample in samples])
+        iteration = iteration_of(samples)
         self._report_collapse(iteration)
         found = warnings_for(self._entry, samples, iteration, best_valid=self._best_valid)
         if len(self._iterations) >= _PATIENCE:
@@ -148,7 +148,7 @@ def _of_validity(samples: Sequence[Sample], iteration: Iteration, best: float) -
     if sum(CUT in sample.scored.problems for sample in samples) > len(samples) / 10:
         yield (
             "cut",
-            "more than a tenth of the completions are cut: raise max_completion_tokens, or show shorter ones in SFT",
+            "more than a tenth of the completions are cut: raise max_completion_length, or show shorter ones in SFT",
         )
     if valid < 0.5:
         yield (

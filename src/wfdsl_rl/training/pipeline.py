@@ -10,7 +10,6 @@ import errno
 import gc
 import json
 import logging
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -26,8 +25,8 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import Owner, is_alive
+from wfdsl.own_code import load_function
 from wfdsl_rl.processes import told_when_lost
-from wfdsl_rl.scoring import load_function
 from wfdsl_rl.training.callbacks import drop_lines_after
 from wfdsl_rl.training.checkpoints import (
     ADAPTER,
@@ -38,10 +37,11 @@ from wfdsl_rl.training.checkpoints import (
     newest_complete,
     step_of,
 )
-from wfdsl_rl.training.config import STAGES, StageName
-from wfdsl_rl.training.grpo import grpo_config, quiet_libraries, require_trl
-from wfdsl_rl.training.missing import unusable
-from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING, Setup, require_feasible
+from wfdsl_rl.training.config import GrpoStage, SftStage
+from wfdsl_rl.training.data import read_rows
+from wfdsl_rl.training.estimate import require_feasible, unusable
+from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
+from wfdsl_rl.training.plan import DONE, RESOLVED, RUNNING, Setup
 from wfdsl_rl.training.stages import train_grpo, train_sft
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
@@ -53,7 +53,7 @@ class DiskFull(WfdslError):  # noqa: N818  (a state, as in ModuleNotFound)
 
 
 def run_pipeline(
-    setup: Setup, stages: Sequence[StageName], *, resume: bool = False, resolved: Mapping[str, Any] | None = None
+    setup: Setup, stages: Sequence[str], *, resume: bool = False, resolved: Mapping[str, Any] | None = None
 ) -> Path:
     """Run the stages that are not complete yet; the folder of the last model.
 
@@ -78,7 +78,7 @@ def run_pipeline(
                 setup.say(f"{name}: already complete, {final}")
             else:
                 setup.say(f"{name}: starts from {model}")
-                for earlier in STAGES[: STAGES.index(name)]:
+                for earlier in _before(setup, name):
                     on_first(partial(drop_optimizers, setup.folder(earlier)))
                 _run(setup, name, model)
                 on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
@@ -88,7 +88,7 @@ def run_pipeline(
 
 def _begin(
     setup: Setup,
-    stages: Sequence[StageName],
+    stages: Sequence[str],
     running: ExitStack,
     *,
     resume: bool,
@@ -123,13 +123,13 @@ def _show_as_running(setup: Setup, running: ExitStack) -> None:
         )
 
 
-def _require_fresh(setup: Setup, stages: Sequence[StageName]) -> None:
+def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse to overwrite a training that was begun: a stage that is there, or the options of one that has not ended.
 
     Raises:
         UsageError: the folder has one of the stages already, or has not finished another one.
     """
-    for name in STAGES:
+    for name in setup.train.stages:
         folder = setup.folder(name)
         if not folder.exists():
             continue
@@ -141,21 +141,25 @@ def _require_fresh(setup: Setup, stages: Sequence[StageName]) -> None:
             )
 
 
-def _run(setup: Setup, name: StageName, model: str) -> None:
+def _run(setup: Setup, name: str, model: str) -> None:
     checkpoint = setup.processes.on_first(lambda: _checkpoint(setup, name))
-    if name == "sft":
-        train_sft(setup, model, checkpoint=checkpoint)
+    if isinstance(setup.train.stages[name], SftStage):
+        train_sft(setup, name, model, checkpoint=checkpoint)
+    elif setup.overlap:
+        from wfdsl_rl.training.asynchronous import train_async  # noqa: PLC0415  (an experimental part of TRL)
+
+        train_async(setup, name, model, checkpoint=checkpoint)
     else:
         train_grpo(setup, name, model, checkpoint=checkpoint)
     gc.unfreeze()  # vLLM in this process freezes all that there is when it starts, which would keep the trainer
     gc.collect()  # trainers refer to themselves, and the next stage needs their memory
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    if "wandb" in setup.train.report_to:  # else the next stage would add to this one's curves
+    if "wandb" in setup.train.trl.get("report_to", ()):  # else the next stage would add to this one's curves
         import_module("wandb").finish()
 
 
-def _checkpoint(setup: Setup, name: StageName) -> Path | None:
+def _checkpoint(setup: Setup, name: str) -> Path | None:
     """The checkpoint that a stage resumes from; its later metrics are dropped."""
     found = newest_complete(setup.folder(name), setup.processes.count)
     for problem in found.skipped:
@@ -166,16 +170,22 @@ def _checkpoint(setup: Setup, name: StageName) -> Path | None:
     return found.path
 
 
-def _start(setup: Setup, first: StageName) -> str:
+def _start(setup: Setup, first: str) -> str:
     """The model that the first stage starts from: the latest earlier stage's, else the experiment's."""
-    for name in reversed(STAGES[: STAGES.index(first)]):
+    for name in reversed(_before(setup, first)):
         final = setup.folder(name) / "final"
         if (final / DONE).is_file():
             return str(final)
     return setup.train.model
 
 
-def _require_all(setup: Setup, stages: Sequence[StageName]) -> None:
+def _before(setup: Setup, name: str) -> list[str]:
+    """The stages before one, in their order."""
+    names = list(setup.train.stages)
+    return names[: names.index(name)]
+
+
+def _require_all(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse to begin without something that is needed later."""
     require_feasible(setup.train, setup.pool, stages)
     for problem in unusable(setup.train, setup.processes.count):
@@ -186,35 +196,29 @@ def _require_all(setup: Setup, stages: Sequence[StageName]) -> None:
         _require_sandbox(setup)
 
 
-def _require_arguments(setup: Setup, stages: Sequence[StageName]) -> None:
-    require_trl(setup.train.trl)
+def _require_arguments(setup: Setup, stages: Sequence[str]) -> None:
     if setup.train.reward_function:
         load_function(setup.train.reward_function)
     for name in stages:
-        if name == "sft":
+        stage = setup.train.stages[name]
+        if isinstance(stage, SftStage) and not stage.samples:
+            read_rows(Path(stage.rows))
+        if not isinstance(stage, GrpoStage):
             continue
         try:
-            grpo_config(setup.train.grpo(name), setup.train, setup.folder(name), evaluate=False, resumed=False)
+            if setup.overlap:
+                from wfdsl_rl.training.asynchronous import async_config  # noqa: PLC0415  (as in `_run`)
+
+                async_config(stage, setup.train, setup.folder(name))
+            else:
+                grpo_config(stage, setup.train, setup.folder(name), evaluate=False, resumed=False)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"train.{name}, train.trl: TRL does not take these arguments: {error}") from error
+            raise UsageError(f"train.stages.{name}, train.trl: TRL does not take these arguments: {error}") from error
     try:
-        for callback in get_reporting_integration_callbacks(list(setup.train.report_to)):
+        for callback in get_reporting_integration_callbacks(setup.train.trl.get("report_to", "none")):
             callback()
     except (ValueError, RuntimeError, ImportError) as error:
-        raise UsageError(f"train.report_to: {error}") from error
-    if "wandb" in setup.train.report_to and os.environ.get("WANDB_MODE", "online") == "online":
-        _require_wandb_key()
-
-
-def _require_wandb_key() -> None:
-    wandb = import_module("wandb")
-    try:
-        wandb.login(verify=False)
-    except wandb.Error as error:
-        raise UsageError(
-            f"train.report_to: Weights & Biases: {error} Or set WANDB_API_KEY, or WANDB_MODE=offline and send the "
-            "files later with `wandb sync`"
-        ) from error
+        raise UsageError(f"train.trl.report_to: {error}") from error
 
 
 def _require_model(model: str) -> None:
@@ -234,9 +238,10 @@ def _require_model(model: str) -> None:
         )
 
 
-def _graded(setup: Setup, stages: Sequence[StageName]) -> bool:
+def _graded(setup: Setup, stages: Sequence[str]) -> bool:
     """Whether anything is graded: in SFT, only the candidates of rejection sampling."""
-    return any(name != "sft" or setup.train.sft.candidates for name in stages)
+    found = [setup.train.stages[name] for name in stages]
+    return any(isinstance(stage, GrpoStage) or stage.samples for stage in found)
 
 
 def _require_sandbox(setup: Setup) -> None:

@@ -1,43 +1,56 @@
-"""Read a preset or a TOML file: the pool, the tasks, the prompt and the options of a training."""
+"""What a training is: a preset or a TOML file as it is read (`Plan`), and what all of its stages share (`Setup`).
+
+OUT/resolved.json             the experiment as it was run
+OUT/running/                  a file that is locked while a process trains
+OUT/metrics.jsonl             every log entry of every stage
+OUT/STAGE/                    checkpoints, samples, and `final/`, which loads as a Conductor
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import offered_workers
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.config import did_you_mean, to_table
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.experiment import run_options as options_of
 from wfdsl.interpreter.budget import UNLIMITED
+from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
+from wfdsl.own_code import load_function
+from wfdsl.settings import did_you_mean, first_problem, to_table
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.rows import is_data_file
 from wfdsl.tasks.task import Task
-from wfdsl.workers.entry import first_problem
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.reward_maker import budget_tracker
-from wfdsl_rl.training.config import NO_PRICES, StageName, TrainConfig
+from wfdsl_rl.processes import ALONE, Processes
+from wfdsl_rl.reward import Listener, Reward
+from wfdsl_rl.scoring import Ablation, RewardValues, Table, budget_tracker
+from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, TrainConfig
 
-JOURNAL = "journal.db"
-_PRESETS = files("wfdsl_rl.training") / "presets"
-_Options = TypeVar("_Options", bound=BaseModel)
+DONE: Final = "done.json"
+"""In `STAGE/final`, written last: the stage is complete."""
+METRICS: Final = "metrics.jsonl"
+RESOLVED: Final = "resolved.json"
+RUNNING: Final = "running"
+_JOURNAL: Final = "journal.db"
+_PRESETS: Final = files("wfdsl_rl.training") / "presets"
 _HONOURED: Final = ("prompt", "examples", "max_steps", "access", "without")
 """The keys of [conductor] that shape a training."""
-_INSTEAD: Final = {"pick": "train.pools.pick", "shuffle": "train.pools.shuffle", "seed": "train.seed"}
+_INSTEAD: Final = {"pick": "train.stages.NAME.pick", "shuffle": "train.stages.NAME.pick", "seed": "train.seed"}
 """The keys of a training that do what a key of [conductor] does elsewhere."""
 
 
@@ -60,19 +73,17 @@ class Plan(NamedTuple):
         train = self.train
         return _load("tasks", train.tasks, train.task_count, train.seed, split="train")
 
-    def stage_tasks(self, stages: Iterable[StageName]) -> dict[StageName, tuple[Task, ...]]:
+    def stage_tasks(self, stages: Iterable[str]) -> dict[str, tuple[Task, ...]]:
         """The training tasks of the stages that have tasks of their own.
 
         Raises:
             UsageError: they cannot be read.
         """
-        own = {name: self.train.grpo(name) for name in stages if name != "sft"}
+        train, own = self.train, {name: getattr(self.train.stages[name], "tasks", "") for name in stages}
         return {
-            name: _load(
-                f"{name}.tasks", stage.tasks, stage.task_count or self.train.task_count, self.train.seed, split="train"
-            )
-            for name, stage in own.items()
-            if stage.tasks
+            name: _load(f"stages.{name}.tasks", tasks, train.task_count, train.seed, split="train")
+            for name, tasks in own.items()
+            if tasks
         }
 
     def eval_tasks(self) -> tuple[Task, ...]:
@@ -101,13 +112,88 @@ class Plan(NamedTuple):
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What all stages of a training share."""
+
+    train: TrainConfig
+    prompt: Prompt
+    max_steps: int
+    conductor: ConductorConfig = field(default_factory=ConductorConfig)
+    """Its `access` says what an access entry may be, in prompts as in rewards."""
+    question_for: QuestionFor = "all"
+    """Which steps are shown the question."""
+    pool: Pool
+    tasks: tuple[Task, ...]
+    eval_tasks: tuple[Task, ...]
+    stage_tasks: Mapping[str, tuple[Task, ...]] = field(default_factory=dict)
+    """The training tasks of stages that do not use `tasks`."""
+    out: Path
+    overlap: bool = False
+    """Whether workflows run while the model is updated."""
+    processes: Processes = ALONE
+    options: RunOptions = field(default_factory=RunOptions)
+    """How workflows are run: the journal, the budget and the limits that all runs share."""
+    listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()
+    """Called with every log entry."""
+    on_wait: Callable[[int, int], None] | None = None
+    """Called while workflows run, with the number that is waited for and with all of them."""
+    say: Callable[[str], None] = print
+    """Prints a line for people."""
+
+    @property
+    def metrics_file(self) -> Path:
+        """The log entries of all stages, as JSON lines."""
+        return self.out / METRICS
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether there are answers that are programs, which have to be run."""
+        return any(task.kind == "code" for task in self.all_tasks)
+
+    @property
+    def all_tasks(self) -> tuple[Task, ...]:
+        """The tasks of all stages and of the evaluations."""
+        own = (task for tasks in self.stage_tasks.values() for task in tasks)
+        return (*self.tasks, *own, *self.eval_tasks)
+
+    def folder(self, stage: str) -> Path:
+        """The folder of a stage."""
+        return self.out / stage
+
+    def reward(
+        self, stage: str, *, end_of_text: Collection[int] | None = None, listeners: Iterable[Listener] = ()
+    ) -> Reward:
+        """The reward of a stage: what users of `wfdsl_rl.Reward` get, with the options of the training."""
+        train = self.train
+        return Reward(
+            self.pool,
+            {task.id: task for task in self.all_tasks}.values(),
+            prompt=self.prompt,
+            max_steps=self.max_steps,
+            conductor=self.conductor,
+            values=load_function(train.reward_function) if train.reward_function else train.reward,
+            ablation=train.ablation,
+            executions=train.stages[stage].executions,
+            end_of_text=end_of_text,
+            concurrency=train.concurrency,
+            deadline_s=train.deadline_s,
+            options=self.options,
+            seed=train.seed,
+            name=stage,
+            listeners=listeners,
+            on_wait=self.on_wait,
+            processes=self.processes,
+        )
+
+
 def preset_names() -> tuple[str, ...]:
     """The presets that come with the package, sorted."""
     return tuple(sorted(Path(each.name).stem for each in _PRESETS.iterdir() if each.name.endswith(".toml")))
 
 
 def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
-    """Read a preset or a file, overridden by settings such as `train.base.iterations=20`.
+    """Read a preset or a file, overridden by settings such as `train.stages.base.max_steps=20`.
 
     Raises:
         UsageError: there is no such preset or file, a key is not known, or a value does not fit.
@@ -117,14 +203,9 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
     table, train = experiment.conductor, dict(experiment.train)
     if not train:
         raise UsageError(f"{path}: the table [train] is missing; it says what is trained, and on which tasks")
-    config = _validated(TrainConfig, train, f"{path}: train")
+    config = _validated(train, f"{path}: train")
     _require_honoured(path, table)
     prompt = Prompt.load(table.prompt or "paper", examples=table.examples)
-    if config.prices != NO_PRICES and not prompt.says_effort:
-        raise UsageError(
-            f'{path}: train.prices: the template set "{prompt.name}" does not say the effort; '
-            "write {effort} into its `ask`, and a text for each effort"
-        )
     steps = table.max_steps or DEFAULT_MAX_STEPS
     pool = offered_workers(ConductorConfig(without=table.without), experiment.with_pool()[0], "")
     return Plan(name, experiment, config, pool, prompt, steps)
@@ -147,7 +228,7 @@ def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOp
     with ExitStack() as stack:
         if run.journal and not is_simulated(pool):
             out.mkdir(parents=True, exist_ok=True)
-            journal = stack.enter_context(Journal(out / JOURNAL))
+            journal = stack.enter_context(Journal(out / _JOURNAL))
             options["journal"] = journal
         if experiment.budget != UNLIMITED:
             options["budget"] = budget_tracker(experiment.budget, journal)
@@ -180,24 +261,29 @@ def _path(name: str) -> Path:
     return path
 
 
-def _validated(kind: type[_Options], table: Any, place: str) -> _Options:
+def _validated(table: Mapping[str, Any], place: str) -> TrainConfig:
     try:
-        return kind.model_validate(table)
+        return TrainConfig.model_validate(table)
     except ValidationError as error:
-        if unknown := [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]:
-            *tables, key = map(str, unknown[0])
-            table = ".".join([place, *tables])
-            raise UsageError(f'{table} has no key "{key}". {did_you_mean(key, _keys_of(kind, tables))}') from None
-        key, reason = first_problem(error)
-        raise UsageError(f"{place}.{key}: {reason}") from None
+        first = error.errors()[0]
+        tables = [*map(str, first["loc"])]
+        if tables[:1] == ["stages"]:
+            del tables[2:3]  # the kind of the stage, which is no key
+        key = ".".join([place, *tables])
+        if first["type"] == "extra_forbidden":
+            where, _, name = key.rpartition(".")
+            known = _keys_of(tables[:-1], table)
+            raise UsageError(f'{where} has no key "{name}". {did_you_mean(name, known)}') from None
+        raise UsageError(f"{key}: {first_problem(error)[1]}") from None
 
 
-def _keys_of(kind: type[BaseModel], tables: Sequence[str]) -> Iterable[str]:
-    """The keys of a table inside the table of a class."""
-    for table in tables:
-        parts = (kind.model_fields[table].annotation, *get_args(kind.model_fields[table].annotation))
-        kind = next(part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
-    return kind.model_fields
+def _keys_of(tables: Sequence[str], given: Mapping[str, Any]) -> Iterable[str]:
+    """The keys of a table inside [train]."""
+    if tables[:1] == ["stages"]:
+        stage = given["stages"][tables[1]]
+        return [*(SftStage.model_fields if stage.get("kind") == "sft" else GrpoStage.model_fields)]
+    inner: dict[str, type[Table]] = {"reward": RewardValues, "ablation": Ablation, "lora": LoraConfig}
+    return [*(inner[tables[0]] if tables else TrainConfig).model_fields]
 
 
 def _is_gym(name: str) -> bool:

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wfdsl_rl.training.data import revision_messages
-from wfdsl_rl.training.setup import Setup
+from wfdsl_rl.training.config import GrpoStage
+from wfdsl_rl.training.plan import Setup
 
 
 class FirstRound(NamedTuple):
@@ -30,10 +30,10 @@ class FirstRound(NamedTuple):
 class FirstRounds:
     """Makes the rows of second rounds, from the samples that a stage keeps; so an interrupted stage resumes alike."""
 
-    def __init__(self, setup: Setup, samples: Path) -> None:
+    def __init__(self, setup: Setup, stage: GrpoStage, samples: Path) -> None:
         self._setup = setup
+        self._stage = stage
         self._samples = samples
-        self._per_step = setup.train.recursion.prompts_per_step
         self._known: tuple[Any, list[dict[str, Any]]] = (None, [])
 
     def revised(self, rows: list[dict[str, Any]], step: int) -> list[dict[str, Any]]:
@@ -58,7 +58,8 @@ class FirstRounds:
             if row["revises"] is None:
                 made.append(row)
                 continue
-            name = f"eval-{step:06d}" if row["split"] == "eval" else f"step-{row['revises'] // self._per_step:06d}"
+            first = row["revises"] // self._stage.prompts_per_step
+            name = f"eval-{step:06d}" if row["split"] == "eval" else f"step-{first:06d}"
             path = self._samples / f"{name}.jsonl.gz"
             if path not in read:
                 read[path] = _first_rounds(path)
@@ -72,12 +73,11 @@ class FirstRounds:
         """
         answered = [each for each in (*rounds[place:], *rounds[:place]) if each.pair is not None]
         if not answered:
-            return {**row, "weight": self._setup.train.recursion.discount}
+            return {**row, "weight": self._stage.discount}
         completion, pair = answered[0]
         assert pair is not None  # that is how they were chosen
-        messages = revision_messages(
-            row["prompt"], completion, pair[1], self._setup.prompt, max_steps=self._setup.max_steps
-        )
+        asked = self._setup.prompt.revise(pair[1], max_steps=self._setup.max_steps, rounds_left=0)
+        messages = [*row["prompt"], {"role": "assistant", "content": completion}, dict(asked)]
         return {**row, "prompt": messages, "previous": list(pair)}
 
 

@@ -20,10 +20,11 @@ from wfdsl.evaluation.baselines.random_policies import random_workflow
 from wfdsl.files import write_whole
 from wfdsl.language.completion import print_completion
 from wfdsl_rl.reward import Reward
+from wfdsl_rl.scoring import require_scores
 from wfdsl_rl.training.checkpoints import ends_of
+from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import draw_of, setup_rows
-from wfdsl_rl.training.rewarding import stage_reward
-from wfdsl_rl.training.setup import Setup
+from wfdsl_rl.training.plan import Setup
 
 ROWS: Final = "rows.jsonl"
 """The file of the chosen rows in the stage's folder."""
@@ -31,6 +32,8 @@ _MORE: Final = 2
 """Separates the draws from those of other stages of the same seed."""
 _TOGETHER: Final = 64
 """Questions whose candidates are run together. Our choice."""
+_LONGEST: Final = 1024
+"""Tokens of a completion of the policy, where no stage of GRPO says it."""
 
 
 class _Best(NamedTuple):
@@ -46,48 +49,55 @@ Model: TypeAlias = tuple[Any, Any]
 """A tokenizer and its network."""
 
 
-def rejection_sampled(setup: Setup, model: Model | None = None) -> list[dict[str, Any]]:
-    """Rows of messages `prompt` and `completion`, which are chosen once and kept in the folder of the stage `sft`.
+def rejection_sampled(setup: Setup, name: str, model: Model) -> list[dict[str, Any]]:
+    """Rows of messages `prompt` and `completion`, which are chosen once and kept in the folder of the stage.
 
     `model` writes the candidates, where they come from the policy.
 
     Raises:
         BudgetExhausted: a call does not fit into the budget any more.
+        UsageError: no candidate is a valid workflow.
     """
-    sft, path = setup.train.sft, setup.folder("sft") / ROWS
+    sft, path = setup.train.stages[name], setup.folder(name) / ROWS
+    assert isinstance(sft, SftStage)  # only these have candidates
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        setup.say(f"sft: {sft.candidates} workflows ({sft.candidates_from}) for each of {sft.questions} questions")
-        found = asyncio.run(_best(setup, model))
+        setup.say(f"{name}: {sft.candidates} workflows ({sft.rows}) for each of {sft.questions} questions")
+        found = asyncio.run(_best(setup, name, sft, model))
         if not found:
-            raise UsageError("train.sft: no candidate is a valid workflow; set train.sft.candidates_from to random")
-        count = sft.steps * sft.batch_size
+            raise UsageError(f"train.stages.{name}: no candidate is a valid workflow; set its rows to random")
+        count = sft.max_steps * sft.batch_size
         least = sorted((each.gain for each in found), reverse=True)[:count][-1]
         chosen = [each for each in found if each.gain >= least][:count]
-        setup.say(f"sft: {len(chosen)} of them are learned from; the best is {fmean(e.gain for e in chosen):.2f} above")
+        setup.say(
+            f"{name}: {len(chosen)} of them are learned from; the best is {fmean(e.gain for e in chosen):.2f} above"
+        )
         lines = (json.dumps(_shown(each), ensure_ascii=False) + "\n" for each in chosen)
         write_whole(path, "".join(lines))
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-async def _best(setup: Setup, model: Model | None) -> list[_Best]:
-    sft = setup.train.sft
-    rows = setup_rows(setup, setup.tasks, count=sft.questions, draw=draw_of(setup, "base", more=_MORE))
-    reward = stage_reward(setup, "sft", executions=sft.executions_per_candidate)
+async def _best(setup: Setup, name: str, sft: SftStage, model: Model) -> list[_Best]:
+    draw = draw_of(setup.train, name, len(setup.pool), more=_MORE)
+    rows = setup_rows(setup, setup.tasks, count=sft.questions, draw=draw)
+    reward = setup.reward(name)
     found: list[_Best] = []
     for at in range(0, len(rows), _TOGETHER):
-        found += await _best_of(setup, model, reward, rows[at : at + _TOGETHER])
+        found += await _best_of(setup, sft, model, reward, rows[at : at + _TOGETHER])
     return found
 
 
-async def _best_of(setup: Setup, model: Model | None, reward: Reward, rows: Sequence[dict[str, Any]]) -> list[_Best]:
-    count = setup.train.sft.candidates
-    if setup.train.sft.candidates_from == "policy" and model is not None:
+async def _best_of(
+    setup: Setup, sft: SftStage, model: Model, reward: Reward, rows: Sequence[dict[str, Any]]
+) -> list[_Best]:
+    count = sft.candidates
+    if sft.rows == "policy":
         texts, cut = _written(setup, model, rows, count)
     else:
         texts = [text for row in rows for text in _candidates(setup, row, count)]
         cut = [False] * len(texts)
-    samples = await reward.batch([row for row in rows for _ in range(count)], texts, 0, cut)
+    samples = await reward.samples([row for row in rows for _ in range(count)], texts, 0, cut)
+    require_scores([sample.scored for sample in samples], 0)
     best = []
     for at, row in enumerate(rows):
         own = samples[at * count : (at + 1) * count]
@@ -108,10 +118,11 @@ def _candidates(setup: Setup, row: Mapping[str, Any], count: int) -> list[str]:
 
 
 def _written(setup: Setup, model: Model, rows: Sequence[Mapping[str, Any]], count: int) -> tuple[list[str], list[bool]]:
-    """Completions of the model itself, `count` for each row, sampled as in the base stage, and whether each was cut."""
+    """Completions of the model itself, `count` for each row, as in the first GRPO stage, and whether each was cut."""
     import torch  # noqa: PLC0415  (random candidates need none)
 
-    (tokenizer, network), stage = model, setup.train.base
+    (tokenizer, network), stages = model, setup.train.stages.values()
+    longest = next((each.max_completion_length for each in stages if isinstance(each, GrpoStage)), _LONGEST)
     torch.manual_seed(setup.train.seed + int(rows[0]["row"]))
     network.to("cuda" if torch.cuda.is_available() else "cpu")
     asked = tokenizer.apply_chat_template(
@@ -125,9 +136,9 @@ def _written(setup: Setup, model: Model, rows: Sequence[Mapping[str, Any]], coun
         written = network.generate(
             **asked,
             do_sample=True,
-            temperature=stage.temperature,
+            temperature=float(setup.train.trl.get("temperature", 1.0)),
             top_k=0,
-            max_new_tokens=stage.max_completion_tokens,
+            max_new_tokens=longest,
             num_return_sequences=count,
         )[:, asked["input_ids"].shape[1] :]
     ends = torch.tensor(ends_of(tokenizer, network), device=written.device)

@@ -1,31 +1,28 @@
-"""Samples: scored completions, the files that keep them, and the statistics per iteration read back from the files.
+"""Samples as files, and the figures of an iteration: reward, accuracy, who is asked, and how long calls took.
 
-A file per step, so that a step repeated after a kill writes the same file again. The statistics are those of the
-figures of arXiv 2512.04388: reward and accuracy (figure 3), steps per kind of question (figure 8), worker share
-(figure 10).
+The figures are those of arXiv 2512.04388: reward and accuracy (figure 3), worker share (figure 10).
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from wfdsl.evaluation.signatures import Case, signatures_of
 from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
 from wfdsl.files import write_whole
-from wfdsl.graph import graph_of
-from wfdsl.language.workflow import Workflow
 from wfdsl_rl.scoring import Sample, right_share
 
 
 class SampleFiles:
-    """Writes each batch to a file: `step-`, `eval-`, or `first-` for first rounds, and the step, `.jsonl.gz`."""
+    """Writes each batch to a file: `step-` or `eval-`, and the step, `.jsonl.gz`.
+
+    A file for each step, so that a step that is repeated after a kill writes the same file again.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -49,28 +46,17 @@ class SampleFiles:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """Statistics of one batch."""
+    """Figures of one batch."""
 
     step: int
-    count: int
-    reward: float | None
-    """Mean over the completions that have one."""
     valid: float
-    accuracy: float | None
-    """Share of right answers among the graded ones."""
-    by_round: Mapping[int, float]
-    """The accuracy of rounds 1 and 2; only the recursion stage has both."""
-    steps: Mapping[str, float]
-    """Mean number of steps of valid workflows, by kind of question."""
     choices: Mapping[str, Mapping[int, int]]
     """Calls by kind of question and worker index; dead steps are not counted."""
-    topologies: Mapping[str, int]
-    """Valid workflows by topology class."""
+    right: Mapping[str, float]
+    """The mean reward by kind of question."""
     constant_groups: float
     """Share of the questions whose completions all have the same reward, so that nothing is learned from them."""
-    workflows: tuple[Workflow, ...] = field(repr=False)
-    """The valid workflows, with the pool's worker indices."""
-    cases: tuple[Case, ...] = field(repr=False)
+    cases: tuple[Case, ...] = ()
     """Every completion, for the signatures of failure."""
 
     @property
@@ -78,121 +64,91 @@ class Iteration:
         """Calls by worker index."""
         return sum((Counter(each) for each in self.choices.values()), Counter[int]())
 
-    @property
-    def mean_steps(self) -> float | None:
-        """Steps of a valid workflow; None without any."""
-        return _mean(len(workflow) for workflow in self.workflows)
-
     def share(self, worker: int) -> float:
         """A worker's share of the calls."""
         return self.workers.get(worker, 0) / max(sum(self.workers.values()), 1)
 
     def metrics(self) -> dict[str, float]:
-        """What is logged: constant groups, and by kind of question each worker's share and the entropy of the choice.
+        """What is logged: constant groups, and by kind of question the reward, each worker's share and the entropy.
 
         TRL's own count of constant groups is 0 where rewards are scaled by batch.
         """
-        signs = signatures_of(self.cases)
         found = {"constant_groups": self.constant_groups, "choice_entropy": entropy_bits(self.workers)}
+        signs = signatures_of(self.cases)
         found |= {"worker_mismatch": signs.mismatch}
         found |= {} if signs.unchanged is None else {"rounds_unchanged": signs.unchanged}
+        found |= {f"reward/{kind}": reward for kind, reward in self.right.items()}
         for kind, calls in self.choices.items():
             found[f"choice_entropy/{kind}"] = entropy_bits(calls)
             found |= {f"share/{kind}/{worker}": calls[worker] / sum(calls.values()) for worker in sorted(calls)}
         return found
 
 
-class Curve:
-    """The iterations of a stage while it runs; each file is read once."""
-
-    def __init__(self, samples: Path, *, name: str = "step") -> None:
-        self._samples = samples
-        self._name = name
-        self._found: dict[int, Iteration] = {}
-        self._known: dict[Workflow, Workflow] = {}
-
-    def all(self) -> list[Iteration]:
-        """The iterations, in order."""
-        return self.until(sys.maxsize)
-
-    def until(self, step: int) -> list[Iteration]:
-        """The iterations before a step, in order; an interrupted training repeats the later ones."""
-        for path in self._samples.glob(f"{self._name}-*.jsonl.gz"):
-            number = int(path.name.removesuffix(".jsonl.gz").rpartition("-")[2])
-            if number < step and number not in self._found:
-                batch = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-                self._found[number] = iteration_of(batch, self._known)
-        return [self._found[number] for number in sorted(self._found)]
-
-
-def iteration_of(batch: Sequence[Mapping[str, Any]], known: dict[Workflow, Workflow] | None = None) -> Iteration:
-    """Statistics of a batch of samples as plain values; `known` keeps equal workflows once."""
-    seen = {} if known is None else known
-    found = [(each, Workflow.from_lists(**each["workflow"])) for each in batch if each["workflow"] is not None]
-    written = [(each["kind"], seen.setdefault(workflow, workflow)) for each, workflow in found]
-    steps: dict[str, list[int]] = {}
+def iteration_of(samples: Sequence[Sample]) -> Iteration:
+    """Figures of a batch. A kind of question is its family, where the task says one."""
     choices: dict[str, Counter[int]] = {}
-    for kind, workflow in written:
-        steps.setdefault(kind, []).append(len(workflow))
-        choices.setdefault(kind, Counter()).update(int(workflow[step].worker) for step in asked_steps(workflow))
-    rounds = {number: _accuracy([each for each in batch if each["round"] == number]) for number in (1, 2)}
-    groups: dict[int, set[float | None]] = {}
-    for each in batch:
-        groups.setdefault(each["row"], set()).add(each["reward"])
+    rewards: dict[str, list[float]] = {}
+    groups: dict[int, set[float]] = {}
+    for each in samples:
+        kind = _kind_of(each)
+        workflow, own = each.scored.workflow, groups.setdefault(each.row["row"], set())
+        if workflow is not None:
+            choices.setdefault(kind, Counter()).update(int(workflow[step].worker) for step in asked_steps(workflow))
+        if each.reward is not None:
+            own.add(each.reward)
+            rewards.setdefault(kind, []).append(each.reward)
     return Iteration(
-        batch[0]["step"],
-        len(batch),
-        _mean(each["reward"] for each in batch if each["reward"] is not None),
-        1 - sum(each["outcome"] == "invalid" for each in batch) / len(batch),
-        _accuracy(batch),
-        {number: accuracy for number, accuracy in rounds.items() if accuracy is not None},
-        {kind: sum(lengths) / len(lengths) for kind, lengths in sorted(steps.items())},
+        samples[0].step,
+        1 - sum(each.scored.outcome == "invalid" for each in samples) / len(samples),
         {kind: choices[kind] for kind in sorted(choices)},
-        Counter(graph_of(workflow).topology for _, workflow in written),
-        sum(len(rewards - {None}) < 2 for rewards in groups.values()) / len(groups),
-        tuple(workflow for _, workflow in written),
-        tuple(map(_case_of, batch)),
+        {kind: _mean(rewards[kind]) for kind in sorted(rewards)},
+        sum(len(own) < 2 for own in groups.values()) / len(groups),
+        tuple(map(_case_of, samples)),
     )
 
 
-def _case_of(sample: Mapping[str, Any]) -> Case:
-    lists, before = sample["workflow"], sample["previous"]
-    revised = before is not None and lists is not None and not sample["kept"]
+def _case_of(sample: Sample) -> Case:
+    scored, before = sample.scored, sample.row.get("previous")
+    revised = before is not None and scored.run is not None and not scored.kept
     return Case(
-        kind=sample["kind"],
-        workflow=None if lists is None else Workflow.from_lists(**lists),
-        right=right_share(sample["outcomes"]),
+        kind=_kind_of(sample),
+        workflow=scored.workflow,
+        right=right_share(each.outcome for each in scored.executions),
         completions=1,
-        invalid=int(sample["outcome"] == "invalid"),
+        invalid=int(scored.outcome == "invalid"),
         later=int(revised),
-        unchanged=int(revised and sample["answer"] == before[1]),
+        unchanged=int(revised and scored.run is not None and scored.run.answer == before[1]),
     )
+
+
+def _kind_of(sample: Sample) -> str:
+    """Its family, where the task says one."""
+    return str(sample.row.get("family") or sample.row.get("kind", ""))
 
 
 def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
     """How long the calls of a batch took, in seconds, and which worker is the slowest; nothing without calls."""
     calls: dict[int, list[float]] = {}
-    for step in (step for sample in samples for run in sample.runs for step in run.steps):
+    for step in (step for sample in samples for run in sample.scored.runs for step in run.steps):
         if step.seconds is not None and not step.replayed:
             calls.setdefault(step.worker, []).append(step.seconds)
     if not calls:
         return {}
     every = sorted(seconds for own in calls.values() for seconds in own)
-    slowest = max(calls, key=lambda worker: sum(calls[worker]) / len(calls[worker]))
+    slowest = max(calls, key=lambda worker: _mean(calls[worker]))
     return {
         "latency_p50_s": every[len(every) // 2],
         "latency_p95_s": every[len(every) * 95 // 100],
         "slowest_worker": float(slowest),
-        "slowest_worker_s": sum(calls[slowest]) / len(calls[slowest]),
+        "slowest_worker_s": _mean(calls[slowest]),
     }
 
 
-def _accuracy(batch: Sequence[Mapping[str, Any]]) -> float | None:
-    """Share of right answers among the graded ones; a completion counts once, however often it was run."""
-    shares = [right_share(each["outcomes"]) for each in batch]
-    return _mean(share for share in shares if share is not None)
+def figures_of(samples: Sequence[Sample]) -> dict[str, float]:
+    """What is logged of a batch, besides what every reward logs."""
+    return {**iteration_of(samples).metrics(), **latency_of(samples)}
 
 
-def _mean(values: Iterable[float]) -> float | None:
+def _mean(values: Iterable[float]) -> float:
     found = list(values)
-    return sum(found) / len(found) if found else None
+    return sum(found) / len(found)

@@ -6,6 +6,8 @@ alike, so its interval comes from resampling blocks of ten.
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,11 +20,24 @@ from typing import Any, Final
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.statistics import Interval, rank_correlation
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
-from wfdsl_rl.training.samples import Curve, Iteration
+from wfdsl.language.workflow import Workflow
+from wfdsl_rl.scoring import right_share
 
 _BLOCK: Final = 10
 """Iterations that are resampled together. Our choice."""
 _RESAMPLES: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """What one batch of completions was like."""
+
+    step: int
+    valid: float
+    accuracy: float | None
+    """Share of right answers among the graded ones; a completion counts once, however often it was run."""
+    workflows: tuple[Workflow, ...]
+    """The valid ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +85,20 @@ def strategies_of(folder: Path, *, every: int = _BLOCK, names: Mapping[int, str]
     stages = sorted(path.parent for path in folder.glob("*/samples") if any(path.glob("step-*.jsonl.gz")))
     if not stages:
         raise UsageError(f"{folder} has no samples of a training: name the folder that wfdsl-train wrote (--out)")
-    return [_of_stage(stage.name, Curve(stage / "samples").all(), every, names or {}) for stage in stages]
+    return [_of_stage(stage.name, _read(stage / "samples"), every, names or {}) for stage in stages]
+
+
+def _read(samples: Path) -> list[Iteration]:
+    known: dict[Workflow, Workflow] = {}  # equal ones are kept once
+    found = []
+    for path in sorted(samples.glob("step-*.jsonl.gz")):
+        rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+        flows = [Workflow.from_lists(**row["workflow"]) for row in rows if row["workflow"] is not None]
+        shares = [share for row in rows if (share := right_share(row["outcomes"])) is not None]
+        valid = 1 - sum(row["outcome"] == "invalid" for row in rows) / len(rows)
+        kept = tuple(known.setdefault(flow, flow) for flow in flows)
+        found.append(Iteration(rows[0]["step"], valid, fmean(shares) if shares else None, kept))
+    return found
 
 
 def _of_stage(stage: str, iterations: Sequence[Iteration], every: int, names: Mapping[int, str]) -> Strategies:

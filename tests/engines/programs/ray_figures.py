@@ -40,7 +40,7 @@ async def seconds(delay_s, count, parallel, nodes):
             parallel=parallel,
             journal=False,
         )
-        await evaluate_on_ray(what, plan, keep=found.append, say=print, nodes=nodes)
+        await evaluate_on_ray(what, plan, keep=found.append, nodes=nodes)
     else:
         await evaluate(what, keep=found.append, concurrency=parallel)
     total = time.perf_counter() - began

@@ -31,9 +31,9 @@ def test_a_key_spends_its_budget_and_sends_its_requests_in_any_minute(
     with pytest.raises(ServerRefused, match=r"the budget of \$0\.128 has") as spent:
         server.client(key=keys["ann"]).score_sync(samples)
     paid = len(provider.asked)
-    slime = {"response": "no lists", "label": "t0"}
-    answers = [post(f"{server.url}/slime", json=slime, headers=bearer["cid"]) for _ in range(3)]
-    other = post(f"{server.url}/slime", json=slime, headers=bearer["dan"])
+    sample = {"completion": "no lists", "task": "t0"}
+    answers = [post(f"{server.url}/v1/score", json=sample, headers=bearer["cid"]) for _ in range(3)]
+    other = post(f"{server.url}/v1/score", json=sample, headers=bearer["dan"])
     server.stop()
     again = serve("--keys", "keys.toml").client(key=keys["ann"])
     with pytest.raises(ServerRefused, match=r"the budget of \$0\.128 has"):

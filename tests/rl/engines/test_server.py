@@ -22,7 +22,6 @@ from .conftest import CALL_USD, Provider, RewardProcess, Serve, completion, even
 
 pytestmark = pytest.mark.slow
 ONE = completion("Solve it now.")
-HELD = "<|im_start|>user\nA worker list. Question 1? Write a workflow.<|im_end|>\n<|im_start|>assistant\n"
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +48,10 @@ def calls(provider_of_all: Provider) -> Callable[[], int]:
     return lambda: len(provider_of_all.asked) - before
 
 
-def test_each_engine_is_answered_in_its_own_form(server: RewardProcess, calls: Callable[[], int]) -> None:
+def test_a_completion_is_answered_with_its_result(server: RewardProcess, calls: Callable[[], int]) -> None:
     url = server.url
     assert verdict("Solve it now.") == "yes"
     ours = post(f"{url}/v1/score", json={"task": "t0", "completion": ONE, "sample_id": "s1"}).json()
-    slime = post(f"{url}/slime", json={"prompt": "x", "response": "no lists", "label": "t0"})
-    batch = {"query": [f"{HELD}{ONE}<|im_end|>\n"], "prompts": [HELD], "labels": [None]}
-    openrlhf = post(f"{url}/openrlhf", json=batch).json()
 
     assert ours.pop("seconds") >= 0
     assert ours == {
@@ -71,12 +67,7 @@ def test_each_engine_is_answered_in_its_own_form(server: RewardProcess, calls: C
         "replayed": 0,
         "final": ["Solve it now.", "yes"],
     }
-    assert slime.json() == 0.0
-    assert openrlhf["rewards"] == openrlhf["scores"] == [1.0]
-    assert {name: [type(value) for value in values] for name, values in openrlhf["extra_logs"].items()} == {
-        name: [float] for name in ("steps", "valid", "right", "cost_usd")
-    }
-    assert calls() == 2
+    assert calls() == 1
 
 
 def test_a_sample_is_paid_once_however_often_and_by_however_many_it_is_sent(serve: Serve, provider: Provider) -> None:
@@ -134,15 +125,12 @@ REFUSED: list[tuple[Any, int, str, str]] = [
     ({"samples": 3}, 400, "invalid_value", "samples must be a list"),
     ({"task": "t0"}, 400, "invalid_value", "completion must be a text"),
     ({"task": "t9", "completion": ONE}, 404, "unknown_task", "there is no task 't9'; the server has 2 others"),
-    ({"prompt": "What?", "completion": ONE}, 404, "unknown_task", "holds no question"),
-    ({"completion": ONE}, 404, "unknown_task", "as task or as label, or the prompt"),
     ({"task": "t0", "completion": ONE, "sample_id": ""}, 400, "invalid_value", "1 to 200 printable"),
     ({"task": "t0", "completion": ONE, "true": [9], "shown": [0]}, 400, "invalid_value", "indices of the pool"),
     ({"task": "t0", "completion": ONE, "previous": ["a"]}, 400, "invalid_value", "the round before"),
     ({"task": "t1", "completion": ONE, "sample_id": "used"}, 422, "sample_id_reused", "an id of its own"),
     ({"task": ["t0"], "completion": ONE}, 400, "invalid_value", "task must be the id of a task, a text"),
-    ({"task": {}, "completion": ONE}, 400, "invalid_value", "task must be the id of a task, a text"),
-    ({"prompt": "Question 0? Question 1?", "completion": ONE}, 404, "unknown_task", "several of this server's"),
+    ({"completion": ONE}, 400, "invalid_value", "task must be the id of a task, a text"),
     ({"samples": [{}] * 4097}, 400, "invalid_value", "at most 4096 samples (got 4097); send several requests"),
     ('{"task": "t0", "completion": "x", "true": NaN}', 400, "invalid_json", "must be JSON"),
 ]
@@ -181,9 +169,9 @@ def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve,
     server = serve("--keys", "keys.toml")
 
     named = server.url.replace("http://", f"http://any:{key}@")
-    assert post(f"{named}/slime", json={"response": "no lists", "label": "t0"}).json() == 0.0
+    assert post(f"{named}/v1/score", json={"completion": "no lists", "task": "t0"}).json()["score"] == 0.0
     assert server.client(key=key).score_sync([{"task": "t0", "completion": "no lists"}])[0]["outcome"] == "invalid"
-    assert post(f"{server.url}/slime", json={"response": "", "label": "t0"}).status_code == 401
+    assert post(f"{server.url}/v1/score", json={"completion": "", "task": "t0"}).status_code == 401
     assert get(f"{server.url}/health").json() == {"status": "ok"}
     assert key not in "".join(server.lines)
 
@@ -213,7 +201,7 @@ def test_a_key_that_has_spent_its_budget_gets_what_it_has_paid_for_and_no_call(
 
 
 def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(serve: Serve) -> None:
-    server = serve("--receive", "0.5", "--log", "json")
+    server = serve("--set", "serve.receive_s=0.5", "--set", "serve.log=json")
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
         slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 
@@ -228,30 +216,8 @@ def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(se
     ]
 
 
-@pytest.mark.parametrize(("options", "status"), [((), 503), (("--unscored", "-0.25"), 200)])
-def test_engines_that_need_a_number_get_what_the_server_was_told_for_a_completion_without_a_score(
-    serve: Serve, tmp_path: Path, options: tuple[str, ...], status: int
-) -> None:
-    write_files(tmp_path, "http://127.0.0.1:9/v1")
-    pool = tmp_path / "pool.toml"
-    pool.write_text(pool.read_text().replace("retries = 3", "retries = 0"))
-    server = serve(*options)
-    slime = {"prompt": HELD, "response": ONE, "label": "t0"}
-    openrlhf = {"query": [HELD + ONE, f"{HELD}no lists"], "prompts": [HELD] * 2, "labels": ["t0"] * 2}
-
-    answers = [post(f"{server.url}/slime", json=slime), post(f"{server.url}/openrlhf", json=openrlhf)]
-    ours = post(f"{server.url}/v1/score", json=slime).json()
-
-    assert [each.status_code for each in answers] == [status] * 2
-    if options:
-        assert (answers[0].json(), answers[1].json()["rewards"]) == (-0.25, [-0.25, 0.0])
-    else:
-        assert {each.json()["error"]["code"] for each in answers} == {"worker_failed"}
-    assert (ours["score"], ours["outcome"]) == (None, "failed")
-
-
 def test_a_request_has_its_place_before_its_body_is_read(serve: Serve) -> None:
-    server = serve("--max-requests", "1")
+    server = serve("--set", "serve.max_requests=1")
     body = json.dumps({"task": "t0", "completion": "no lists"}).encode()
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
         slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
@@ -266,7 +232,7 @@ def test_a_request_has_its_place_before_its_body_is_read(serve: Serve) -> None:
 
 
 def test_a_server_that_is_told_to_end_answers_what_is_in_progress(serve: Serve, provider: Provider) -> None:
-    server = serve("--drain", "60")
+    server = serve("--set", "serve.drain_s=60")
     provider.going.clear()
     with ThreadPoolExecutor(1) as clients:
         asked = clients.submit(post, f"{server.url}/v1/score", json={"task": "t0", "completion": ONE})
@@ -286,7 +252,7 @@ def test_a_server_that_is_told_to_end_answers_what_is_in_progress(serve: Serve, 
 def test_a_run_that_has_begun_is_finished_before_the_server_ends_although_its_client_has_left(
     serve: Serve, provider: Provider
 ) -> None:
-    server, sample = serve("--drain", "60"), {"task": "t0", "completion": ONE, "sample_id": "s1"}
+    server, sample = serve("--set", "serve.drain_s=60"), {"task": "t0", "completion": ONE, "sample_id": "s1"}
     provider.going.clear()
     with ThreadPoolExecutor(1) as clients:
         left = clients.submit(post, f"{server.url}/v1/score", json=sample, timeout=2.0)
@@ -309,7 +275,7 @@ def test_a_run_that_has_begun_is_finished_before_the_server_ends_although_its_cl
 def test_a_request_that_the_server_cannot_answer_before_it_ends_is_told_to_ask_again(
     serve: Serve, provider: Provider
 ) -> None:
-    server = serve("--drain", "1")
+    server = serve("--set", "serve.drain_s=1")
     provider.going.clear()
     with ThreadPoolExecutor(1) as clients:
         asked = clients.submit(post, f"{server.url}/v1/score", json={"task": "t0", "completion": ONE})
@@ -321,11 +287,6 @@ def test_a_request_that_the_server_cannot_answer_before_it_ends_is_told_to_ask_a
     assert answer.headers["retry-after"] == "5"
     assert "Traceback" not in "".join(server.lines)
     assert any(line.startswith("POST /v1/score 503 ") for line in server.lines)
-
-
-def test_it_has_no_options_that_only_a_model_has(serve: Serve) -> None:
-    with pytest.raises(AssertionError, match="unrecognized arguments: --log-texts"):
-        serve("--log-texts")
 
 
 def test_two_servers_cannot_use_one_journal(serve: Serve, tmp_path: Path) -> None:

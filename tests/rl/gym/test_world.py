@@ -13,7 +13,7 @@ from wfdsl.errors import UsageError
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.workers.pool import Pool
-from wfdsl_rl import make_reward
+from wfdsl_rl import Reward
 from wfdsl_rl.gym.optimum import Optimum, optimum, plans, right_chance, value_of
 from wfdsl_rl.gym.questions import KINDS, SPLITS, WRONG_ANSWERS, Kind, draw, read
 from wfdsl_rl.gym.world import ROLES, WORKERS, Answer, Plan, results_of, role_of
@@ -76,7 +76,7 @@ def test_role_of_a_subtask(subtask: str, role: str) -> None:
 
 async def test_enumeration_equals_simulation() -> None:
     tasks = wfdsl.load_tasks("gym/seven@train", limit=200, seed=11)
-    reward = make_reward("gym/seven", tasks, max_steps=3, executions=3)
+    reward = Reward("gym/seven", tasks, max_steps=3, executions=3)
     for workflow in WORKFLOWS:
         scored = await reward([print_completion(workflow)] * len(tasks), tasks)
         right = [each.outcome == "right" for one in scored for each in one.executions]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
     from wfdsl.tasks.task import Task
     from wfdsl.workers.pool import Pool
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 
 @pytest.fixture(scope="session")

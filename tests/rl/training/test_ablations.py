@@ -17,8 +17,7 @@ from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
 if TYPE_CHECKING:
-    from wfdsl_rl.training.plan import Plan
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Plan, Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,14 +37,11 @@ model = "toy"
 tasks = "toy"
 eval_count = 0
 
-[train.sft]
-steps = 1
-
-[train.base]
-iterations = 2
+[train.stages.base]
+max_steps = 2
 prompts_per_step = 2
-group_size = 4
-max_completion_tokens = 40
+num_generations = 4
+max_completion_length = 40
 """
 """A training of the toy, but for what an ablation changes. Its pool only stands in for the toy's."""
 
@@ -70,11 +66,9 @@ def test_the_table_names_every_ablation() -> None:
         "train.ablation.worker",
         "conductor.access",
         "conductor.examples",
-        "train.sft.steps",
-        "train.base.executions_per_completion",
-        "train.base.common_random_numbers",
-        "train.base.loss",
-        "train.base.scale_rewards",
+        "train.stages.base.executions",
+        "train.trl.loss_type",
+        "train.stages.base.scale_rewards",
         "train.reward.step",
         "train.reward.wrong",
     }
@@ -83,8 +77,7 @@ def test_the_table_names_every_ablation() -> None:
 @pytest.mark.parametrize("setting", shown())
 def test_an_ablation_is_trained_with(setting: str, trained: Setup, tmp_path: Path) -> None:
     plan = planned_with(setting, tmp_path)
-    stages = plan.train.stages()
-    model = trained.train.model if stages == ("base",) else str(trained.folder("sft") / "final")
+    model = str(trained.folder("sft") / "final")
     changed = replace(
         trained,
         train=plan.train.model_copy(update={"model": model}),
@@ -112,7 +105,7 @@ def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setup) -> N
         assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {int(value)}
     elif key == "conductor.access":
         assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
-    elif key == "train.base.executions_per_completion":
+    elif key == "train.stages.base.executions":
         assert {len(each["outcomes"]) for each in ran} == {int(value)}
     elif key == "conductor.examples":
         assert changed.prompt.examples.name == value

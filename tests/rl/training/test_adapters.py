@@ -1,4 +1,4 @@
-"""Adapters in place of full weights: trained, and exported as one model."""
+"""Adapters instead of full weights: trained, and exported as one model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,8 +36,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def adapted(trained: Setup, tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """A stage with adapters."""
-    setup = from_warmup(trained, tmp_path_factory.mktemp("adapted"), iterations=2, learning_rate=1e-2)
-    train = setup.train.model_copy(update={"lora": LoraConfig(rank=4, alpha=8)})
+    setup = from_warmup(trained, tmp_path_factory.mktemp("adapted"), max_steps=2, learning_rate=1e-2)
+    train = setup.train.model_copy(update={"lora": LoraConfig(r=4, lora_alpha=8)})
     setup = replace(setup, train=train, eval_tasks=())
     run_pipeline(setup, ("base",))
     return setup

@@ -20,7 +20,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 from torch.distributed import TCPStore  # noqa: E402
 from trl.generation.vllm_client import VLLMClient  # noqa: E402
 
-from tests.rl.training.toy import from_warmup  # noqa: E402
+from tests.rl.training.toy import from_warmup, with_stage  # noqa: E402
 from wfdsl_rl.training import stages  # noqa: E402
 from wfdsl_rl.training.grpo import grpo_trainer  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
@@ -28,7 +28,7 @@ from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -87,9 +87,8 @@ def test_a_stage_frees_its_trainer_and_the_port_of_its_vllm_server(
 ) -> None:
     beside = Beside()
     monkeypatch.setattr(stages, "grpo_trainer", beside.made)
-    setup = from_warmup(trained, tmp_path, iterations=1)
-    recursion = setup.train.recursion.model_copy(update={"iterations": 1})
-    train = setup.train.model_copy(update={"recursion": recursion})
+    setup = from_warmup(trained, tmp_path, max_steps=1)
+    train = with_stage(setup.train, "recursion", max_steps=1)
 
     run_pipeline(replace(setup, train=train, eval_tasks=()), ("base", "recursion"))
 

@@ -16,7 +16,7 @@ from tests.rl.training.toy import EVAL_TASKS, a_pool  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +14,10 @@ from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import CUT, Sample, Scored
 from wfdsl_rl.training.health import HealthChecks, collapse_of, warnings_for
-from wfdsl_rl.training.samples import Curve, SampleFiles, iteration_of
+from wfdsl_rl.training.samples import Iteration, SampleFiles, iteration_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from wfdsl_rl.scoring import Outcome
 
@@ -47,7 +47,7 @@ def sample(
     )
     group = number // 4 if row is None else row
     about = {"split": split, "row": group, "task": f"t{group}", "kind": ("math", "text")[group % 2]}
-    return Sample(step, {**about, "shown": [], "true": [], "answering": []}, 0, "text", judged, float(number % 2))
+    return Sample(step, {**about, "shown": [], "true": []}, 0, "text", judged, float(number % 2))
 
 
 def batch(change: Callable[[int], Any] = lambda number: {}, **same: Any) -> list[Sample]:
@@ -60,7 +60,7 @@ def first(count: int, **change: Any) -> Callable[[int], Any]:
 
 
 def codes(samples: list[Sample], entry: dict[str, Any] | None = None, *, best_valid: float = 0.0) -> set[str]:
-    statistics = iteration_of([each.to_dict() for each in samples])
+    statistics = iteration_of(samples)
     return set(warnings_for(entry or {}, samples, statistics, best_valid=best_valid))
 
 
@@ -136,25 +136,41 @@ def test_a_reason_for_missing_scores_is_told_once_also_in_evaluations() -> None:
     assert ["down" in line for line in said] == [True, False]
 
 
-def test_an_old_collapse_is_seen_within_ten_iterations_when_its_samples_are_replayed(tmp_path: Path) -> None:
-    """Three workers share the calls of 20 iterations; within ten more, one of them gets nearly all of them."""
-    files = SampleFiles(tmp_path)
-    for step in range(40):
-        files(batch(first(min(max(step - 20, 0), 10) * 4, worker=1), step=step))
-    iterations = Curve(tmp_path).all()
-    shares = [each.share(1) for each in iterations]
+def recorded(name: str) -> list[Iteration]:
+    """The valid completions and calls of a training on the gym, by iteration."""
+    lines = (Path(__file__).parent / "recorded" / f"{name}.jsonl").read_text("utf-8").splitlines()
+    return [
+        Iteration(
+            each["step"],
+            each["valid"],
+            {kind: {int(worker): count for worker, count in calls.items()} for kind, calls in each["choices"].items()},
+            {},
+            0.0,
+        )
+        for each in map(json.loads, lines)
+    ]
+
+
+@pytest.mark.parametrize("name", ["collapse-34-iterations", "collapse-30-iterations"])
+def test_a_collapse_that_has_happened_is_seen_within_ten_iterations(name: str) -> None:
+    """Trainings in which one worker got nearly all calls of every kind: at a high learning rate, without a KL term."""
+    iterations = recorded(name)
+    begun = next(at for at, each in enumerate(iterations) if max(map(each.share, each.workers)) >= 0.9)
 
     seen = [at for at in range(len(iterations)) if collapse_of(iterations[: at + 1]) is not None]
 
-    begun = next(at for at, share in enumerate(shares) if share >= 0.9)
-    assert max(shares[:20]) < 0.5
     assert begun <= seen[0] <= begun + 10
-    assert seen == list(range(seen[0], 40))
+
+
+def test_a_training_that_did_not_collapse_is_not_warned_of() -> None:
+    iterations = recorded("no-collapse")
+
+    assert [at for at in range(len(iterations)) if collapse_of(iterations[: at + 1]) is not None] == []
 
 
 @pytest.mark.parametrize("worker", [{}, {"worker": 1}])
 def test_workers_that_were_always_asked_so_often_are_no_collapse(worker: dict[str, int]) -> None:
-    iterations = [iteration_of([each.to_dict() for each in batch(lambda number: worker, step=at)]) for at in range(20)]
+    iterations = [iteration_of(batch(lambda number: worker, step=at)) for at in range(20)]
 
     assert collapse_of(iterations) is None
 
@@ -182,12 +198,14 @@ def test_a_worker_that_does_not_fit_is_told_of_once_it_has_lasted() -> None:
 
 
 def test_figures_of_an_iteration_are_by_kind_of_question() -> None:
-    found = iteration_of([each.to_dict() for each in batch(lambda number: {"worker": number // 4 % 2 * 2})])
+    found = iteration_of(batch(lambda number: {"worker": number // 4 % 2 * 2}))
 
     assert found.metrics() == {
         "constant_groups": 0.0,
         "choice_entropy": 1.0,
         "worker_mismatch": 0.0,
+        "reward/math": 0.5,
+        "reward/text": 0.5,
         "choice_entropy/math": 0.0,
         "choice_entropy/text": 0.0,
         "share/math/0": 1.0,
@@ -200,4 +218,4 @@ def test_a_file_of_samples_has_what_the_figures_need(tmp_path: Path) -> None:
 
     (path,) = tmp_path.iterdir()
     kept = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-    assert iteration_of(kept) == iteration_of([each.to_dict() for each in batch()])
+    assert kept == [json.loads(json.dumps(each.to_dict())) for each in batch()]

@@ -14,8 +14,9 @@ from peft import LoraConfig as LoraSettings  # noqa: E402
 from peft import get_peft_model  # noqa: E402
 from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 
-from wfdsl_rl.training.config import LoraConfig, ModelSize, TrainConfig  # noqa: E402
-from wfdsl_rl.training.estimate import GIB, Pass, memory_of  # noqa: E402
+from wfdsl_rl.training import estimate  # noqa: E402
+from wfdsl_rl.training.config import GrpoStage, LoraConfig, TrainConfig  # noqa: E402
+from wfdsl_rl.training.estimate import GIB, memory_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -58,13 +59,17 @@ def computing(*, in_16_bits: bool) -> torch.autocast:
     return torch.autocast("cpu", torch.bfloat16, enabled=in_16_bits, cache_enabled=False)
 
 
-@pytest.mark.parametrize("lora", [None, LoraConfig(rank=32)])
-def test_a_recomputed_layer_needs_what_the_dry_run_counts(lora: LoraConfig | None) -> None:
+@pytest.mark.parametrize("lora", [None, LoraConfig(r=32)])
+def test_a_recomputed_layer_needs_what_the_dry_run_counts(
+    lora: LoraConfig | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     width, checkpoint = QUARTER["hidden_size"], 2
-    train = TrainConfig(model="x", tasks="y", lora=lora)
-    size = ModelSize(parameters=1e6, layers=1, width=width, vocabulary=256)
-    parts = memory_of(train, size, "base", Pass(rows=1, completion=0, row=TOKENS)).parts
+    monkeypatch.setattr(estimate, "runs_on_cpu", lambda _: False)
+    stage = GrpoStage(per_device_train_batch_size=1, max_completion_length=1)
+    train = TrainConfig(model="x", tasks="y", lora=lora, stages={"base": stage})
+    shape = {**QUARTER, "num_hidden_layers": 1, "vocab_size": 1}
+    parts = memory_of(train, shape, "base", TOKENS)
 
     measured = saved(network(adapted=lora is not None), adapted=lora is not None)
 

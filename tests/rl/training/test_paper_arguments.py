@@ -15,7 +15,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.tasks.task import Task  # noqa: E402
-from wfdsl_rl.training.data import Draw, make_rows, revision_messages  # noqa: E402
+from wfdsl_rl.training.data import Draw, make_rows  # noqa: E402
 from wfdsl_rl.training.grpo import completions_per_process, grpo_config  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
@@ -27,7 +27,7 @@ LONGEST_QUESTION = 4500
 """Characters. Our choice, above nearly all problems of LiveCodeBench."""
 PAPERS: dict[str, Any] = {
     "max_steps": 200,  # iterations
-    "num_generations": 64,  # group_size of each question
+    "num_generations": 64,  # of each question
     "learning_rate": 1e-6,
     "lr_scheduler_type": "cosine_warmup_with_min_lr",  # a cosine; the first step of its warm-up is not 0
     "warmup_steps": 0.03,  # below 1 it is a ratio
@@ -76,7 +76,7 @@ def test_an_argument_is_the_papers_or_the_choice_that_we_name(
 ) -> None:
     train = read_plan(preset).train
 
-    config = grpo_config(train.base, train, tmp_path, evaluate=False, resumed=False)
+    config = grpo_config(train.grpo("base"), train, tmp_path, evaluate=False, resumed=False)
 
     found = getattr(config, name)
     assert (found.value if hasattr(found, "value") else found) == value
@@ -84,12 +84,12 @@ def test_an_argument_is_the_papers_or_the_choice_that_we_name(
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_path: Path) -> None:
-    """Source: arXiv 2512.04388, section 4: 20 iterations on 350 samples, half of each batch forced, discount 0.25."""
+    """Source: arXiv 2512.04388, section 4: 20 iterations, half of each batch forced, discount 0.25."""
     train = read_plan(preset).train
-    recursion = train.recursion
+    recursion = train.grpo("recursion")
 
-    assert train.stages() == ("base", "pools", "recursion")
-    assert (recursion.iterations, recursion.task_count, recursion.batch_size) == (20, 350, 256)
+    assert [*train.stages] == ["base", "pools", "recursion"]
+    assert (recursion.max_steps, recursion.batch_size) == (20, 256)
     assert (recursion.forced, recursion.discount) == (0.5, 0.25)
     assert recursion.tasks != train.tasks
     for name in ("pools", "recursion"):
@@ -101,7 +101,7 @@ def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_
 def test_each_stage_saves_a_checkpoint_before_its_end(preset: str, tmp_path: Path) -> None:
     train = read_plan(preset).train
 
-    for stage in train.stages():
+    for stage in train.stages:
         config = grpo_config(train.grpo(stage), train, tmp_path, evaluate=False, resumed=False)
         assert 2 * config.save_steps < config.max_steps
 
@@ -111,14 +111,15 @@ def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
     plan = read_plan(preset)
     task = Task(id="longest", question="q" * LONGEST_QUESTION, gold="1", kind="text")
     row = make_rows([task], plan.pool, plan.prompt, count=1, max_steps=plan.max_steps, draw=Draw())[0]
-    stage = plan.train.recursion
-    first = "c" * (CHARS_PER_TOKEN * stage.max_completion_tokens)
+    stage = plan.train.grpo("recursion")
+    first = "c" * (CHARS_PER_TOKEN * stage.max_completion_length)
     reply = "r" * (MAX_RESPONSE_CHARS + 1)
 
-    messages = revision_messages(row["prompt"], first, reply, plan.prompt, max_steps=plan.max_steps)
+    again = plan.prompt.revise(reply, max_steps=plan.max_steps, rounds_left=0)
+    messages = [*row["prompt"], {"content": first}, again]
 
     prompt_tokens = sum(len(message["content"]) for message in messages) / CHARS_PER_TOKEN
-    longest = prompt_tokens + stage.max_completion_tokens
+    longest = prompt_tokens + stage.max_completion_length
     assert longest == pytest.approx(12_100, abs=50)  # the preset says so
     assert longest + 100 < plan.train.trl["vllm_max_model_length"]  # and the chat template's words
 
@@ -127,7 +128,7 @@ def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
 def test_an_iteration_is_256_completions_of_4_questions(preset: str, tmp_path: Path) -> None:
     train = read_plan(preset).train
 
-    config = grpo_config(train.base, train, tmp_path, evaluate=False, resumed=False)
+    config = grpo_config(train.grpo("base"), train, tmp_path, evaluate=False, resumed=False)
 
     generated = config.per_device_train_batch_size * config.steps_per_generation
     assert generated == config.per_device_train_batch_size * config.gradient_accumulation_steps == 256
@@ -142,7 +143,7 @@ def test_processes_share_the_completions_of_an_iteration(monkeypatch: pytest.Mon
     assert completions_per_process(256, 64) == completions_per_process(256, 256) == 128
     with pytest.raises(UsageError, match="2 processes cannot share 255 completions evenly, 1 at a time"):
         completions_per_process(255, 1)
-    with pytest.raises(UsageError, match="change prompts_per_step, group_size or micro_batch"):
+    with pytest.raises(UsageError, match="change prompts_per_step, num_generations or per_device_train_batch_size"):
         completions_per_process(256, 96)
 
 
@@ -151,8 +152,7 @@ def test_each_choice_that_a_preset_marks_is_on_the_page_with_its_value_and_a_rea
     choices = marked_choices(ROOT / f"src/wfdsl_rl/training/presets/{preset}.toml")
 
     assert {"run.question_for", "train.seed", "train.trl.vllm_max_model_length"} <= choices.keys()
-    assert read_plan(preset).train.pools.pick == ()  # a default
-    choices["train.pools.pick"] = "[]"
+    choices["train.stages.pools.pick"] = "[2, 3, 4, 5, 6, 7]"
     assert [f"{key} = {value}" for key, value in choices.items() if f"`{key} = {value}`" not in chosen()] == []
 
 

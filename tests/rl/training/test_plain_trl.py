@@ -24,7 +24,7 @@ from wfdsl_rl.training.grpo import grpo_config  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -53,7 +53,7 @@ def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_pat
     trainer = GRPOTrainer(
         network,
         reward,
-        grpo_config(TRAIN.base, TRAIN, tmp_path / "plain", evaluate=False, resumed=False),
+        grpo_config(TRAIN.grpo("base"), TRAIN, tmp_path / "plain", evaluate=False, resumed=False),
         Dataset.from_list(stage_rows(setup, "base")),
         processing_class=tokenizer,
     )

@@ -22,7 +22,7 @@ from wfdsl_rl.training.checkpoints import load_model, lost_updates  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -81,7 +81,7 @@ def test_steps_too_small_for_the_type_of_the_weights_are_refused(
     assert main([str(write_experiment(tmp_path, model)), "--out", str(tmp_path / "out")]) == 2
 
     said = capsys.readouterr().err
-    left = re.search(r"train.base.learning_rate: steps of 1e-06 leave (\d+)", said)
+    left = re.search(r"train.stages.base.learning_rate: steps of 1e-06 leave (\d+)", said)
     assert left is not None, said
     assert int(left[1]) > 60
     assert "bfloat16 has no number so near" in said
@@ -95,7 +95,7 @@ def test_adapters_learn_in_32_bits_above_weights_of_16(
     trainers: list[Any] = []
     monkeypatch.setattr(stages, "_require_updates", lambda trainer, *_: trainers.append(trainer))
     model = checkpoint(trained, tmp_path / "model", torch.bfloat16)
-    settings = ("train.lora.rank=4", "train.trl.bf16=true", "train.base.learning_rate=1e-3")
+    settings = ("train.lora.r=4", "train.trl.bf16=true", "train.stages.base.learning_rate=1e-3")
     words = [word for setting in settings for word in ("--set", setting)]
 
     assert main([str(write_experiment(tmp_path, model)), "--out", str(tmp_path / "out"), *words]) == 0

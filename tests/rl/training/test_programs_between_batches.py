@@ -18,7 +18,7 @@ from wfdsl.grading.code import SHARED_CACHE, shared_sandbox
 from wfdsl.tasks.task import CodeTests, Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.training.data import Draw, make_rows
-from wfdsl_rl.training.rewarding import programs_between_batches, stage_reward
+from wfdsl_rl.training.stages import programs_between_batches
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -65,16 +65,17 @@ def test_processes_stand_ready_between_batches_and_none_is_left_behind_them(tmp_
     SHARED_CACHE.clear()
     pool = Pool.from_functions([programmer])
     setup = replace(a_setup(tmp_path), pool=pool, tasks=(PRINTING,), eval_tasks=())
-    rewarder = stage_reward(setup, "base")
-    rows = make_rows((PRINTING,), pool, a_prompt(), count=1, max_steps=5, draw=Draw(), split="train")
+    rewarder = setup.reward("base")
+    (row,) = make_rows((PRINTING,), pool, a_prompt(), count=1, max_steps=5, draw=Draw(), split="train")
+    columns = {name: [value] for name, value in row.items() if name != "prompt"}
 
     with loop_in_a_thread() as loop:
         with programs_between_batches(setup, rewarder, loop):
-            judged = run_in(loop, rewarder.batch(rows, [COMPLETION], 0))
+            judged = run_in(loop, rewarder.trl([COMPLETION], **columns))
             between = run_in(loop, prepared())
         behind = run_in(loop, standing())
 
-    assert judged[0].scored.outcome == "right"
+    assert judged == [1.0]
     assert between >= 1
     assert behind == 0
     assert left_running() == []
@@ -86,7 +87,7 @@ def test_where_there_are_no_programs_no_sandbox_is_asked_for(tmp_path: Path, mon
 
     monkeypatch.setattr("wfdsl.grading.code.shared_sandbox", missing)
     setup = replace(a_setup(tmp_path), tasks=TASKS, eval_tasks=())
-    rewarder = stage_reward(setup, "base")
+    rewarder = setup.reward("base")
     before = list(rewarder.listeners)
 
     with loop_in_a_thread() as loop, programs_between_batches(setup, rewarder, loop):

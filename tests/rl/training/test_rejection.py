@@ -15,26 +15,30 @@ for package in ("torch", "transformers", "datasets", "trl", "peft"):
 from tests.rl.training.test_training_interrupted import counting  # noqa: E402
 from tests.rl.training.toy import SKILL, TRAIN, a_pool, metrics, same, samples  # noqa: E402
 from wfdsl.api import analyze  # noqa: E402
-from wfdsl_rl.training.config import LoraConfig, SftConfig  # noqa: E402
+from wfdsl_rl.training.config import LoraConfig, SftStage  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.rejection import ROWS, rejection_sampled  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
 ]
 
-SFT = SftConfig(steps=4, batch_size=8, learning_rate=1e-2, candidates=6, kept=0.5, save_every=2)
+SFT = SftStage(
+    kind="sft", rows="random", max_steps=4, prompts_per_step=8, learning_rate=1e-2, candidates=6, kept=0.5, save_steps=2
+)
+NO_MODEL = (None, None)
 
 
-def generic(trained: Setup, out: Path, **train: Any) -> Setup:
+def generic(trained: Setup, out: Path, *, sft: SftStage = SFT, **train: Any) -> Setup:
     """The small world, from a model that can write."""
-    changed = {"sft": SFT, "model": str(trained.folder("sft") / "final"), "prefix_cache": True, **train}
+    stages = {**TRAIN.stages, "sft": sft}
+    changed = {"stages": stages, "model": str(trained.folder("sft") / "final"), "prefix_cache": True, **train}
     return replace(trained, out=out, train=TRAIN.model_copy(update=changed), max_steps=2)
 
 
@@ -42,7 +46,7 @@ def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path
     setup = generic(trained, tmp_path)
     kinds = {task.id: task.kind for task in setup.tasks}
 
-    rows = rejection_sampled(setup)
+    rows = rejection_sampled(setup, "sft", NO_MODEL)
 
     assert len(rows) == 4 * 8
     assert len({json.dumps(row["prompt"]) for row in rows}) > len(rows) / 2
@@ -58,26 +62,26 @@ def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path
 def test_workflows_are_run_and_chosen_once(trained: Setup, tmp_path: Path) -> None:
     asked: list[str] = []
     setup = replace(generic(trained, tmp_path), pool=a_pool(counting(asked)))
-    chosen = rejection_sampled(setup)
+    chosen = rejection_sampled(setup, "sft", NO_MODEL)
     calls = len(asked)
 
-    again = rejection_sampled(setup)
+    again = rejection_sampled(setup, "sft", NO_MODEL)
     (tmp_path / "sft" / ROWS).unlink()
 
-    assert again == chosen == rejection_sampled(setup)
+    assert again == chosen == rejection_sampled(setup, "sft", NO_MODEL)
     assert 64 * 6 <= calls <= 64 * 6 * 2
     assert len(asked) == 2 * calls
 
 
 def test_the_model_can_write_the_candidates_itself(trained: Setup, tmp_path: Path) -> None:
-    sft = SFT.model_copy(update={"candidates_from": "policy", "candidates": 4})
+    sft = SFT.model_copy(update={"rows": "policy", "candidates": 4})
     setup = generic(trained, tmp_path, sft=sft)
     able, kinds = 0, {task.id: task.kind for task in setup.tasks}
 
     run_pipeline(setup, ("sft",))
 
     rows = [json.loads(line) for line in (setup.folder("sft") / ROWS).read_text("utf-8").splitlines()]
-    assert len(rows) == sft.steps * sft.batch_size
+    assert len(rows) == sft.max_steps * sft.batch_size
     for row in rows:
         text = row["completion"][0]["content"]
         workflow = analyze(text, pool=setup.pool, max_steps=2).raise_for_errors().workflow
@@ -88,7 +92,7 @@ def test_the_model_can_write_the_candidates_itself(trained: Setup, tmp_path: Pat
 
 
 def test_adapters_learn_from_workflows_and_then_from_rewards(trained: Setup, tmp_path: Path) -> None:
-    setup = generic(trained, tmp_path, lora=LoraConfig(rank=4, alpha=8))
+    setup = generic(trained, tmp_path, lora=LoraConfig(r=4, lora_alpha=8))
 
     final = run_pipeline(setup, ("sft", "base"))
 
@@ -100,7 +104,7 @@ def test_adapters_learn_from_workflows_and_then_from_rewards(trained: Setup, tmp
 
 
 def test_an_interrupted_sft_stage_comes_to_the_same_weights(trained: Setup, tmp_path: Path) -> None:
-    whole = generic(trained, tmp_path / "whole", lora=LoraConfig(rank=4, alpha=8))
+    whole = generic(trained, tmp_path / "whole", lora=LoraConfig(r=4, lora_alpha=8))
     run_pipeline(whole, ("sft",))
     begun = replace(whole, out=tmp_path / "begun")
     shutil.copytree(whole.out, begun.out)
@@ -115,8 +119,8 @@ def test_an_interrupted_sft_stage_comes_to_the_same_weights(trained: Setup, tmp_
 
 
 def test_an_sft_stage_of_few_rows_is_not_trained_beyond_its_last_step(trained: Setup, tmp_path: Path) -> None:
-    setup = generic(trained, tmp_path, lora=LoraConfig(rank=4, alpha=8))
-    rejection_sampled(setup)
+    setup = generic(trained, tmp_path, lora=LoraConfig(r=4, lora_alpha=8))
+    rejection_sampled(setup, "sft", NO_MODEL)
     file, final = setup.folder("sft") / ROWS, setup.folder("sft") / "final"
     lines = file.read_text("utf-8").splitlines(keepends=True)
     file.write_text("".join(lines[:20]), "utf-8")  # as where others could not be graded
@@ -126,4 +130,4 @@ def test_an_sft_stage_of_few_rows_is_not_trained_beyond_its_last_step(trained: S
     run_pipeline(setup, ("sft",), resume=True)
 
     assert same(final, tmp_path / "whole")
-    assert [line["step"] for line in metrics(setup) if "train_loss" in line][-1] == SFT.steps
+    assert [line["step"] for line in metrics(setup) if "train_loss" in line][-1] == SFT.max_steps

@@ -12,7 +12,7 @@ for package in ("torch", "transformers", "trl", "tensorboard", "wandb"):
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
 
-from tests.rl.training.toy import TRAIN, a_setup  # noqa: E402
+from tests.rl.training.toy import a_setup, with_stage  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 
 if TYPE_CHECKING:
@@ -29,13 +29,10 @@ def test_each_stage_has_curves_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_SILENT", "true")
     setup = a_setup(tmp_path / "shown")
-    stages = {
-        "sft": setup.train.sft.model_copy(update={"steps": 10}),
-        "base": TRAIN.base.model_copy(update={"iterations": 2}),
-        "report_to": ("tensorboard", "wandb"),
-    }
+    train = with_stage(with_stage(setup.train, "sft", max_steps=10), "base", max_steps=2)
+    train = train.model_copy(update={"trl": {"report_to": ["tensorboard", "wandb"]}})
 
-    run_pipeline(replace(setup, train=setup.train.model_copy(update=stages)), ("sft", "base"))
+    run_pipeline(replace(setup, train=train), ("sft", "base"))
 
     assert "train/loss" in scalars(setup.folder("sft"))
     assert {"train/reward", "eval/reward"} <= scalars(setup.folder("base"))

@@ -12,7 +12,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 
 from tests.rl.engines.conftest import completion  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.reward_maker import make_reward  # noqa: E402
+from wfdsl_rl.reward import Reward  # noqa: E402
 from wfdsl_rl.training import pipeline  # noqa: E402
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ model = "none"
 tasks = "tasks.jsonl"
 eval_count = 0
 
-[train.base]
-iterations = 1
+[train.stages.base]
+max_steps = 1
 """
 
 
@@ -100,7 +100,7 @@ def test_a_budget_that_is_set_when_a_training_is_resumed_holds_from_then_on(fold
     [
         (in_file("train.toml", 'replies = ["4"]', 'replies = ["5"]'), "pool"),
         (in_file("train.toml", "[run]", "[run]\nrun_dead_steps = true"), "run"),
-        (in_file("train.toml", "iterations = 1", "iterations = 2"), "train"),
+        (in_file("train.toml", "max_steps = 1", "max_steps = 2"), "train"),
         (in_file("tasks.jsonl", "What is 2 + 2?", "What is 1 + 3?"), "tasks"),
         (in_file("tasks.jsonl", task(2), ""), "tasks"),
     ],
@@ -123,20 +123,11 @@ def test_a_setting_that_changes_the_result_is_refused(folder: Path, capsys: pyte
     assert "resolved.json: train changed" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_hash_of_its_tasks_is_resumed(folder: Path) -> None:
-    path = folder / "out/resolved.json"
-    resolved = json.loads(path.read_text("utf-8"))
-    del resolved["tasks"]
-    path.write_text(json.dumps(resolved), encoding="utf-8")
-
-    assert main(["--resume", "out"]) == 0
-
-
 def test_a_spent_budget_names_the_command_that_continues_the_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def score_two(setup: Any, *_: Any, **__: Any) -> str:
-        with make_reward(setup.pool, setup.tasks, options=setup.options) as reward:
+        with Reward(setup.pool, setup.tasks, options=setup.options) as reward:
             reward.sync([completion("Solve it.")] * 2, ["t1", "t2"])
         return "scored"
 

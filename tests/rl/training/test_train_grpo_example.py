@@ -1,4 +1,4 @@
-"""The example that trains with TRL and `make_reward` alone."""
+"""The example that trains with TRL and `Reward` alone."""
 
 from __future__ import annotations
 

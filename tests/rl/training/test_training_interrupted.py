@@ -26,13 +26,16 @@ from wfdsl.experiment import Experiment  # noqa: E402
 from wfdsl.interpreter.journal_file import Owner  # noqa: E402
 from wfdsl_rl.training.callbacks import drop_lines_after  # noqa: E402
 from wfdsl_rl.training.pipeline import DiskFull, run_pipeline  # noqa: E402
-from wfdsl_rl.training.plan import run_options  # noqa: E402
-from wfdsl_rl.training.setup import DONE, RESOLVED, RUNNING  # noqa: E402
+from wfdsl_rl.training.plan import (  # noqa: E402
+    DONE,
+    RESOLVED,
+    RUNNING,
+    run_options,
+)
 
 if TYPE_CHECKING:
     from tests.rl.training.toy import AsyncWorker
-    from wfdsl_rl.training.config import StageName
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -122,7 +125,7 @@ def test_a_model_that_was_not_kept_whole_is_made_again(trained: Setup, tmp_path:
 
 @pytest.mark.parametrize("stage", ["base", "recursion"])
 def test_a_stage_that_has_not_ended_has_to_be_continued_before_another_one(
-    trained: Setup, tmp_path: Path, stage: StageName
+    trained: Setup, tmp_path: Path, stage: str
 ) -> None:
     begun = copy_until(trained, 2, tmp_path / "begun")
 

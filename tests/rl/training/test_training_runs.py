@@ -19,18 +19,18 @@ for package in ("torch", "transformers", "datasets", "trl"):
 import torch  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
-from tests.rl.training.toy import TRAIN, copy_until, curve_of, from_warmup, metrics, same, samples, train_stage  # noqa: E402
+from tests.rl.training.toy import BASE, TRAIN, copy_until, from_warmup, metrics, same, samples, train_stage, with_stage  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.interpreter.journal_file import is_alive  # noqa: E402
 from wfdsl_rl.training.checkpoints import newest_complete, problem_of  # noqa: E402
-from wfdsl_rl.training.config import LOSSES  # noqa: E402
+from wfdsl_rl.training.grpo import LOSSES  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
-from wfdsl_rl.training.setup import RUNNING  # noqa: E402
+from wfdsl_rl.training.plan import RUNNING  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,30 +60,29 @@ def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:
     kept = samples(trained.folder("base") / "samples")
 
     steps = [name for name in kept if name.startswith("step")]
-    assert len(steps) == TRAIN.base.iterations
-    assert all(len(kept[name]) == TRAIN.base.batch_size for name in steps)
+    assert len(steps) == BASE.max_steps
+    assert all(len(kept[name]) == BASE.batch_size for name in steps)
     assert {each["outcome"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
     assert all(len(kept[name]) == len(trained.eval_tasks) for name in kept if name.startswith("eval"))
 
 
 def test_a_small_model_learns_from_rewards_whom_to_ask(trained: Setup, tmp_path: Path) -> None:
     """Each of three workers knows one kind of question; at first the able one is asked in half of the cases."""
-    stage = TRAIN.base.model_copy(
-        update={"iterations": 25, "prompts_per_step": 12, "group_size": 16, "micro_batch": None, "evaluate_every": 25}
-    )
-    setup = replace(trained, out=tmp_path, train=TRAIN.model_copy(update={"base": stage}))
+    larger = {"prompts_per_step": 12, "num_generations": 16, "per_device_train_batch_size": None}
+    setup = from_warmup(trained, tmp_path, max_steps=25, eval_steps=25, **larger)
 
     train_stage(setup, "base", str(trained.folder("sft") / "final"))
 
-    curve = curve_of(setup.folder("base") / "samples")
-    first, last = (statistics.mean(each.accuracy or 0.0 for each in part) for part in (curve[:3], curve[-5:]))
+    entries = [entry for entry in metrics(setup) if "reward" in entry]
+    first, last = (statistics.mean(each["accuracy"] for each in part) for part in (entries[:3], entries[-5:]))
     assert first < 0.65
     assert last > first + 0.15
-    assert statistics.mean(each.valid for each in curve[-5:]) > 0.9
+    assert statistics.mean(each["valid"] for each in entries[-5:]) > 0.9
+    assert {"share/math/0", "choice_entropy/text", "reward/choice", "latency_p95_s"} <= entries[0].keys()
 
 
 def test_completions_that_are_cut_earn_nothing(trained: Setup, tmp_path: Path) -> None:
-    setup = from_warmup(trained, tmp_path, iterations=1, max_completion_tokens=4, evaluate_every=1)
+    setup = from_warmup(trained, tmp_path, max_steps=1, max_completion_length=4, eval_steps=1)
 
     run_pipeline(setup, ("base",))
 
@@ -92,19 +91,11 @@ def test_completions_that_are_cut_earn_nothing(trained: Setup, tmp_path: Path) -
     assert [entry["cut"] for entry in metrics(setup) if "cut" in entry] == [1.0]
 
 
-def test_a_report_of_strategies_is_written(trained: Setup) -> None:
-    report = json.loads((trained.folder("base") / "strategies.json").read_text("utf-8"))
-
-    assert report["workflows"] > 0
-    assert len(report["patterns"]) <= 50
-    assert [pattern["first"] for pattern in report["patterns"]] == sorted(p["first"] for p in report["patterns"])
-
-
 def test_metrics_have_a_line_for_each_step(trained: Setup) -> None:
     lines = [json.loads(line) for line in (trained.out / "metrics.jsonl").read_text("utf-8").splitlines()]
 
     steps = [line["step"] for line in lines if line["stage"] == "base" and "reward" in line]
-    assert steps == list(range(1, TRAIN.base.iterations + 1))
+    assert steps == list(range(1, BASE.max_steps + 1))
     assert all(0 <= line["valid"] <= 1 for line in lines if "valid" in line)
 
 
@@ -166,12 +157,8 @@ def test_a_folder_that_was_begun_is_not_overwritten(trained: Setup) -> None:
 @pytest.fixture(scope="module")
 def revising(trained: Setup, tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """A stage of recursion in the generic way."""
-    stage = TRAIN.recursion.model_copy(update={"iterations": 4})
-    setup = replace(
-        trained,
-        out=tmp_path_factory.mktemp("revising"),
-        train=TRAIN.model_copy(update={"recursion": stage}),
-    )
+    train = with_stage(TRAIN, "recursion", max_steps=4)
+    setup = replace(trained, out=tmp_path_factory.mktemp("revising"), train=train)
     train_stage(setup, "recursion", str(trained.folder("base") / "final"))
     return setup
 
@@ -216,8 +203,7 @@ def test_an_interrupted_stage_of_second_rounds_comes_to_the_same_weights(revisin
 def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setup, tmp_path: Path) -> None:
     kept, logged = [], []
     for share in (False, True):
-        stage = TRAIN.recursion.model_copy(update={"beta": 0.04})
-        train = TRAIN.model_copy(update={"recursion": stage, "prefix_cache": share})
+        train = with_stage(TRAIN, "recursion", beta=0.04).model_copy(update={"prefix_cache": share})
         setup = replace(trained, out=tmp_path / str(share), train=train, eval_tasks=())
         train_stage(setup, "recursion", str(trained.folder("base") / "final"))
         kept.append(samples(setup.folder("recursion") / "samples"))

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import shutil
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +18,10 @@ from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.training.config import GrpoConfig, RecursionConfig, SftConfig, StageName, TrainConfig
-from wfdsl_rl.training.samples import Curve, Iteration
+from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 
 if TYPE_CHECKING:
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
 AsyncWorker: TypeAlias = Callable[[list[dict[str, Any]]], Awaitable[str]]
 
@@ -59,24 +57,35 @@ WORKERS = tuple(a_worker(number) for number in range(3))
 TASKS = tuple(a_task(number, "train") for number in range(120))
 EVAL_TASKS = tuple(a_task(number, "test") for number in range(200, 230))
 
-TRAIN = TrainConfig(
-    model="new",
-    tasks="toy",
-    sft=SftConfig(steps=300, batch_size=32, learning_rate=4e-3),
-    base=GrpoConfig(
-        iterations=6,
-        prompts_per_step=6,
-        group_size=8,
-        learning_rate=1e-3,
-        max_completion_tokens=40,
-        micro_batch=24,
-        evaluate_every=2,
-        save_every=2,
-    ),
-    recursion=RecursionConfig(
-        iterations=2, prompts_per_step=4, group_size=4, learning_rate=1e-3, max_completion_tokens=60, save_every=2
-    ),
+BASE = GrpoStage(
+    max_steps=6,
+    prompts_per_step=6,
+    num_generations=8,
+    learning_rate=1e-3,
+    max_completion_length=40,
+    per_device_train_batch_size=24,
+    eval_steps=2,
+    save_steps=2,
 )
+REVISING = GrpoStage(
+    max_steps=2,
+    prompts_per_step=4,
+    num_generations=4,
+    learning_rate=1e-3,
+    max_completion_length=60,
+    scale_rewards="batch",
+    save_steps=2,
+    forced=0.5,
+)
+SFT = SftStage(kind="sft", rows="sft.jsonl", max_steps=300, prompts_per_step=32, learning_rate=4e-3, save_steps=1000)
+TRAIN = TrainConfig(model="new", tasks="toy", stages={"sft": SFT, "base": BASE, "recursion": REVISING})
+
+
+def with_stage(train: TrainConfig, name: str, **changes: Any) -> TrainConfig:
+    """A training with some keys of a stage changed."""
+    stage = train.stages[name].model_copy(update=changes)
+    return train.model_copy(update={"stages": {**train.stages, name: stage}})
+
 
 PROMPT = Path(__file__).parent / "prompt.toml"
 DESCRIPTIONS = ["m 9", "c 9", "t 9"]
@@ -136,14 +145,14 @@ tasks = "{folder / "tasks.jsonl"}"
 task_count = 20
 eval_count = 0
 
-[train.base]
-iterations = 3
+[train.stages.base]
+max_steps = 3
 prompts_per_step = 4
-group_size = 4
+num_generations = 4
 learning_rate = 1e-6
-schedule = "constant"
-warmup_ratio = 0.0
-max_completion_tokens = 40
+lr_scheduler_type = "constant"
+warmup_steps = 0.0
+max_completion_length = 40
 ''',
         encoding="utf-8",
     )
@@ -152,15 +161,14 @@ max_completion_tokens = 40
 
 def a_setup(out: Path) -> Setup:
     """The training, with what it says kept to itself."""
-    from wfdsl_rl.training.setup import Setup
+    from wfdsl_rl.training.plan import Setup
 
     model, rows = out / "new", out / "sft.jsonl"
     if not rows.is_file():
         write_model(model)
         rows.write_text("".join(json.dumps(row) + "\n" for row in sft_rows()), encoding="utf-8")
-    sft = TRAIN.sft.model_copy(update={"rows": str(rows)})
     return Setup(
-        train=TRAIN.model_copy(update={"model": str(model), "sft": sft}),
+        train=with_stage(TRAIN, "sft", rows=str(rows)).model_copy(update={"model": str(model)}),
         prompt=a_prompt(),
         max_steps=5,
         pool=a_pool(),
@@ -173,12 +181,11 @@ def a_setup(out: Path) -> Setup:
 
 def from_warmup(trained: Setup, out: Path, **base: Any) -> Setup:
     """A training of the base stage alone from the model that was warmed up, with some settings of the stage changed."""
-    stage = TRAIN.base.model_copy(update=base)
     model = str(trained.folder("sft") / "final")
-    return replace(trained, out=out, train=TRAIN.model_copy(update={"base": stage, "model": model}))
+    return replace(trained, out=out, train=with_stage(TRAIN, "base", **base).model_copy(update={"model": model}))
 
 
-def train_stage(setup: Setup, stage: StageName, model: str, *, checkpoint: Path | None = None) -> Path:
+def train_stage(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
     """Train a GRPO stage from a model, or from a checkpoint of its own."""
     from wfdsl_rl.training.stages import train_grpo
 
@@ -192,11 +199,6 @@ def same(one: Path, other: Path) -> bool:
 
     first, second = (dict(load_file(folder / "model.safetensors")) for folder in (one, other))
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def curve_of(folder: Path, *, name: str = "step") -> list[Iteration]:
-    """The iterations of a stage, from the folder of its samples."""
-    return Curve(folder, name=name).until(sys.maxsize)
 
 
 def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:

@@ -1,0 +1,36 @@
+"""What `--engine ray` refuses."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from tests.evaluation.toys import wfdsl_eval as main
+
+RAY = ["--policy", "workers", "--tasks", "gym/seven", "--limit", "2", "--pool", "gym/seven", "--engine", "ray"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
+def test_without_ray_the_command_says_how_to_install_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(RAY) == 2
+
+    said = capsys.readouterr().err
+    assert "--engine ray needs ray: pip install" in said
+    assert "[ray]" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([*RAY[:-2], "--address", "auto"], "add --engine ray"),
+        ([*RAY[:-2], "--nodes", "3"], "add --engine ray"),
+        ([*RAY, "--budget-usd", "1"], "a budget holds on one machine"),
+        ([*RAY, "--policy", "best-fixed"], "which every node would pay for"),
+    ],
+)
+def test_what_nodes_cannot_keep_for_themselves_is_refused(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(options) == 2
+    assert message in capsys.readouterr().err

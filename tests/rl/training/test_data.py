@@ -1,0 +1,118 @@
+"""The rows that trainers read: which questions, which workers, and second rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rl.training.toy import a_setup
+from wfdsl.conductor.prompt import Prompt
+from wfdsl.errors import UsageError
+from wfdsl.tasks.task import Task
+from wfdsl.workers.pool import Pool
+from wfdsl_rl.rows import offer_of
+from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
+from wfdsl_rl.training.plan import read_plan
+
+GYM = Pool.load("gym/seven")
+RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+END = 1
+"""The token that ends a completion."""
+KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
+
+
+def test_the_same_seed_gives_the_same_rows(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+    draw = Draw(pick=(2, 3), seed=4)
+
+    first, second = (make_rows(tasks, pool, prompt, count=200, max_steps=5, draw=draw) for _ in range(2))
+
+    assert first == second
+    assert first[:50] == make_rows(tasks, pool, prompt, count=50, max_steps=5, draw=draw)
+
+
+def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+    rows = make_rows(tasks, pool, prompt, count=2 * len(tasks), max_steps=5, draw=Draw(seed=1))
+
+    passes = [[row["task"] for row in rows[at : at + len(tasks)]] for at in (0, len(tasks))]
+    assert sorted(passes[0]) == sorted(passes[1]) == sorted(task.id for task in tasks)
+    assert passes[0] != passes[1]
+
+
+def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+    draw = Draw(pick=(2,), seed=9)
+
+    for row in make_rows(tasks, pool, prompt, count=30, max_steps=5, draw=draw):
+        offer = offer_of(row, pool)
+
+        assert offer == draw.offer(pool, row["row"])
+        assert len(offer.indices) == 2
+        for shown, true in offer.pool_indices.items():
+            assert f"{shown}: {pool.entry(true).description}" in row["prompt"][-1]["content"]
+
+
+@pytest.mark.parametrize(("share", "second"), [(0.0, 0), (0.25, 3), (0.5, 6)])
+def test_second_rounds_revise_questions_of_earlier_iterations_each_once(
+    tasks: tuple[Task, ...], pool: Pool, prompt: Prompt, share: float, second: int
+) -> None:
+    rows = make_rows(tasks, pool, prompt, count=16, max_steps=5, draw=Draw())
+
+    found = with_second_rounds(rows, share=share, discount=0.25, per_step=4)
+
+    revising = [row for row in found if row["revises"] is not None]
+    assert [row["row"] for row in found] == list(range(16))
+    assert len(revising) == len({row["revises"] for row in revising}) == second
+    assert all(row["revises"] // 4 < row["row"] // 4 for row in revising)
+    assert all(row["task"] == found[row["revises"]]["task"] for row in revising)
+    assert {(row["revises"] is None, row["weight"]) for row in found} <= {(True, 0.25), (False, 1.0)}
+
+
+@given(st.integers(0, 5000), st.booleans())
+def test_subsets_that_are_held_out_are_never_trained_on(row: int, unseen: bool) -> None:
+    draw = Draw(pick=(2, 3, 4, 5, 6), held_out=0.25, unseen=unseen)
+
+    assert is_held_out(list(draw.offer(GYM, row).pool_indices.values()), 0.25) == unseen
+
+
+@given(st.integers(0, 5000))
+def test_a_subset_has_numbers_of_its_own_and_the_whole_pool_keeps_its(row: int) -> None:
+    draw = Draw(pick=(6, 7), seed=3)
+
+    true = draw.offer(GYM, row).pool_indices
+
+    assert list(true) == list(range(len(true)))
+    assert len(true) == 6 or list(true.values()) == list(range(7))
+
+
+def test_some_subsets_of_every_size_are_held_out_and_most_are_not() -> None:
+    for size in range(2, 7):
+        held = [is_held_out(subset, 0.25) for subset in combinations(range(7), size)]
+        assert 0 < sum(held) < len(held) / 2
+
+
+def test_a_pool_that_is_never_held_out_cannot_be_asked_for() -> None:
+    with pytest.raises(UsageError, match="widen `pick`"):
+        Draw(pick=(7,), held_out=0.25, unseen=True).offer(GYM, 0)
+
+
+def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...], tmp_path: Path) -> None:
+    own = tasks[:7]
+    setup = replace(a_setup(tmp_path), stage_tasks={"recursion": own})
+
+    assert {row["task"] for row in stage_rows(setup, "recursion")} <= {task.id for task in own}
+    assert not {row["task"] for row in stage_rows(setup, "base")} <= {task.id for task in own}
+    assert all(task in setup.all_tasks for task in own)
+
+
+def test_tasks_of_a_stage_are_read_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4"}\n', encoding="utf-8")
+    plan = read_plan("paper-7b", [f"train.stages.recursion.tasks={file}"])
+
+    assert [task.id for task in plan.stage_tasks(["base", "recursion"])["recursion"]] == ["own/a"]
+    with pytest.raises(UsageError, match=r"train\.stages\.recursion\.tasks: .*there is no such file"):
+        read_plan("paper-7b").stage_tasks(["recursion"])
