@@ -167,10 +167,10 @@ def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
     chat.script = [PLAN]
 
     first = solve("-q", "Why?", "--max-rounds", "0", "--budget-calls", "2", "--run-id", "mine")
-    refused = main(["runs", "resume", "mine", "--pool", "pool.toml"])
+    resumed = main(["runs", "resume", "mine", "--pool", "pool.toml"])
     second = solve("-q", "Why?", "--max-rounds", "0", "--run-id", "mine")
 
-    assert (first, refused, second) == (4, 2, 0)
+    assert (first, resumed, second) == (4, 4, 0)
     assert chat.workers == ["w0", "w1"]
     assert "--run-id mine" in capsys.readouterr().err
 

@@ -76,7 +76,7 @@ def test_an_evaluation_writes_its_folder_and_prints_its_table(home: Path, capsys
     out = capsys.readouterr().out
     assert code == 0
     assert "| worker:ann | 50.0 ± 32.7 |" in out
-    assert "| worker:bob | 100.0 ± 9.1 |" in out
+    assert "| worker:bob | 100.0 ± 17.8 |" in out
     assert "simulated" in out
     assert {path.name for path in (home / "out").iterdir()} == {
         *("manifest.json", "results.jsonl", "summary.json", "summary.md")

@@ -28,7 +28,7 @@ async def async_listener(event: Event) -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"concurrency": 0}, "concurrency must be at least 1 (got 0)"),
     ({"concurrency": -1}, "concurrency must be at least 1 (got -1)"),
-    ({"question_for": "none"}, 'question_for must be one of "all", "first" (got \'none\')'),
+    ({"question_for": "none"}, "question_for must be 'all' or 'first'"),
     ({"timeout_s": math.nan}, "timeout_s must be a finite number (got nan)"),
     ({"names": ["a", "b"]}, "names must hold one name for each step: the workflow has 1 (got 2)"),
     ({"names": "a"}, "names must be a list with a text for each step (got 'a')"),

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
 from wfdsl.experiment import KeyLimits, ServeSettings
-from wfdsl.interpreter.budget import Budget, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.api_errors import ApiError
 from wfdsl.server.app import build_app
@@ -171,6 +171,21 @@ async def test_a_budget_begins_again_with_its_period(journal: Journal, per: str,
     clock.now += 1
     assert (await usage.allowed(ann)).account is not account
     assert (caught.value.status, caught.value.code) == (429, "insufficient_quota")
+
+
+async def test_what_one_server_has_reserved_another_cannot_take(journal: Journal) -> None:
+    bound, cost = BudgetUsage(1, 1, 0.6), BudgetUsage(1, 1, 0.1)
+    with Journal(journal.path) as other:
+        first, second = [(await KeyUsage(each).allowed(caller(usd=1.0))).account for each in (journal, other)]
+        assert isinstance(first, BudgetTracker)
+        assert isinstance(second, BudgetTracker)
+        await first.reserve(bound)
+
+        with pytest.raises(BudgetSpent):
+            await second.reserve(bound)
+        first.settle(bound, cost)
+        await KeyUsage(journal).allowed(caller(usd=1.0))  # what was settled is in the journal by then
+        await second.reserve(bound)
 
 
 async def test_a_key_with_a_budget_needs_the_journal_that_keeps_what_is_spent() -> None:
