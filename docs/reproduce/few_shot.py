@@ -15,7 +15,7 @@ TABLE = Table(
     "The paper trains with the examples; here a Conductor that was trained with none is shown them at evaluation. As "
     "in the paper, examples that are like the questions are worse than others. An untrained model of 135 million "
     "weights wrote no valid workflow without a grammar, with no examples, these or those (60 questions each).",
-    options=("--reasks", "0"),
+    options=("--set", "conductor.reasks=0"),
 )
 
 if __name__ == "__main__":

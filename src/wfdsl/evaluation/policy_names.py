@@ -131,9 +131,10 @@ def policy_of(
         return BASELINES[head].build(pool, name_and_settings(name)[1], where=name)
     called, settings = _settings_of(name)
     model, effort = _effort_of(called)
-    known, values = config or ConductorConfig(), _values(settings, pool, name)
-    limits: dict[str, Any] = {_FIELDS[key]: values[key] for key in _FIELDS.keys() & values.keys()}
+    known = config or ConductorConfig()
     try:
+        values = _values(settings, pool, name)
+        limits: dict[str, Any] = {_FIELDS[key]: values[key] for key in _FIELDS.keys() & values.keys()}
         policy = named_policy(replace(known, model=model, effort=effort or known.effort, **limits), pool, params=params)
     except UsageError as error:
         raise _unknown(name, head, error) from error

@@ -109,15 +109,15 @@ def iteration_of(samples: Sequence[Sample]) -> Iteration:
 
 def _case_of(sample: Sample) -> Case:
     scored, before = sample.scored, sample.row.get("previous")
-    revised = before is not None and scored.run is not None and not scored.kept
+    answer = None if before is None or scored.kept or scored.run is None else scored.run.answer
     return Case(
         kind=_kind_of(sample),
         workflow=scored.workflow,
         right=right_share(each.outcome for each in scored.executions),
         completions=1,
         invalid=int(scored.outcome == "invalid"),
-        later=int(revised),
-        unchanged=int(revised and scored.run is not None and scored.run.answer == before[1]),
+        later=int(answer is not None),
+        unchanged=int(before is not None and answer == before[1]),
     )
 
 
