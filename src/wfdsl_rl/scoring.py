@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from wfdsl.conductor.ablation import ablated
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.policy import ablated
 from wfdsl.errors import WfdslError
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker

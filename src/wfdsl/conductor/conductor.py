@@ -74,11 +74,7 @@ class Conductor:
         self._by_effort: dict[Effort, Conductor] = {}
 
     def changed(self, **settings: Any) -> Conductor:
-        """The same Conductor with other settings than its configuration gives, such as other examples.
-
-        They are fields of `ConductorSettings`. A checkpoint is prompted as it was trained; a comparison may ask what
-        another prompt is worth.
-        """
+        """The same Conductor with other `ConductorSettings`, such as another prompt than it was trained with."""
         other = copy(self)
         other.settings = replace(self.settings, **settings)
         return other

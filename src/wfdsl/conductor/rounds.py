@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wfdsl.api import Checked, analyze
-from wfdsl.conductor.ablation import ablated
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.policy import ablated
 from wfdsl.conductor.round_log import (
     NO_WORKFLOW,
     UNWRITTEN,

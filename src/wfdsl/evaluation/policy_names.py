@@ -22,13 +22,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from wfdsl.conductor.ablation import ablated
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS
 from wfdsl.conductor.examples import load_examples
 from wfdsl.conductor.named import named_policy
-from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy, ablated
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.catalogue import BASELINES
 from wfdsl.evaluation.baselines.parameters import Parameter, name_and_settings, values_of, worker_called

@@ -253,26 +253,13 @@ def strategy_table(strategies: Mapping[str, WorkflowStatistics]) -> tuple[list[s
 
 def signature_table(signatures: Mapping[str, Signatures]) -> tuple[list[str], list[list[str]]]:
     """The head and the rows of the table of how Conductors fail."""
-    rows = [
-        [
-            policy,
-            UNKNOWN if each.valid is None else f"{each.valid:.1%}",
-            f"{each.mismatch:.1%}",
-            *(", ".join(f"{kind} {value(each, kind)}" for kind in each.share) for value in (_favourite, _bits)),
-            UNKNOWN if each.unchanged is None else f"{each.unchanged:.1%}",
-        ]
-        for policy, each in signatures.items()
-    ]
-    return ["policy", "valid", "lost by mismatch", "most asked", "bits", "rounds without change"], rows
-
-
-def _favourite(found: Signatures, kind: str) -> str:
-    name, share = next(iter(found.share[kind].items()))
-    return f"{name} {share:.0%}"
-
-
-def _bits(found: Signatures, kind: str) -> str:
-    return f"{found.entropy_bits[kind]:.2f}"
+    rows = []
+    for policy, each in signatures.items():
+        shares = ["-" if share is None else f"{share:.1%}" for share in (each.valid, each.mismatch, each.unchanged)]
+        asked = [(kind, *next(iter(own.items())), each.entropy_bits[kind]) for kind, own in each.share.items()]
+        who = "; ".join(f"{kind}: {name} {share:.0%}, {bits:.2f} bits" for kind, name, share, bits in asked)
+        rows.append([policy, *shares, who])
+    return ["policy", "valid", "lost by mismatch", "rounds without change", "most asked worker"], rows
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

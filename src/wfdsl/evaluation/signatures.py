@@ -1,7 +1,4 @@
-"""How Conductors fail, as numbers: form, workers that do not fit, reliance on one worker, and rounds without change.
-
-The same numbers are taken of a training's completions and of an evaluation's trials. Limits of warnings are our choice.
-"""
+"""How Conductors fail, in trainings and evaluations: form, misfit workers, reliance on one, rounds without change."""
 
 from __future__ import annotations
 
@@ -9,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
 from typing import Any, Final
 
 from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
 from wfdsl.language.workflow import Workflow
 
 _FEWEST: Final = 8
-"""Answers of a worker, or later rounds, from which something is concluded."""
+"""Answers of a worker, or later rounds, from which something is concluded. Our choice, as the limits of warnings."""
 _VALID: Final = 0.95
 """Source: arXiv 2512.04388 wants more than this share early."""
 _LOST: Final = 0.1
@@ -98,53 +96,41 @@ def signatures_of(cases: Iterable[Case], *, names: Mapping[int, str] | None = No
     )
     if not completions:
         return found
-    warnings = dict([*_of_form(found, completions), *_of_workers(answers, calls), *_of_rounds(found, later)])
+    whole = sum(calls.values(), Counter[str]())
+    warnings = dict([*_of_shares(found, whole, completions, later), *_of_answers(answers)])
     return replace(found, warnings=warnings)
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _best(answers: Mapping[str, list[float]]) -> str | None:
     known = [name for name, own in answers.items() if len(own) >= _FEWEST]
-    return max(known, key=lambda name: _mean(answers[name]), default=None)
+    return max(known, key=lambda name: fmean(answers[name]), default=None)
 
 
 def _lost(answers: Mapping[str, list[float]]) -> dict[str, float]:
     best, total = _best(answers), sum(map(len, answers.values()))
     if best is None:
         return {}
-    top = _mean(answers[best])
-    return {name: len(own) / total * max(top - _mean(own), 0.0) for name, own in sorted(answers.items())}
+    top = fmean(answers[best])
+    return {name: len(own) / total * max(top - fmean(own), 0.0) for name, own in sorted(answers.items())}
 
 
-def _of_form(found: Signatures, completions: int) -> Iterator[tuple[str, str]]:
+def _of_shares(found: Signatures, calls: Counter[str], completions: int, later: int) -> Iterator[tuple[str, str]]:
     if found.valid is not None and found.valid < _VALID and completions >= _FEWEST:
         yield "form", f"{found.valid:.0%} of the completions are valid, fewer than {_VALID:.0%}"
+    for name, count in calls.most_common(1):
+        if len(found.share) > 1 and count > _RELIES * calls.total() and calls.total() >= _FEWEST:
+            yield "reliance", f"{count / calls.total():.0%} of all calls ask {name}, whatever the kind of question"
+    if found.unchanged is not None and found.unchanged > _UNCHANGED and later >= _FEWEST:
+        yield "loops", f"{found.unchanged:.0%} of the rounds after round 0 give the same answer again"
 
 
-def _of_workers(
-    answers: Mapping[str, Mapping[str, list[float]]], calls: Mapping[str, Counter[str]]
-) -> Iterator[tuple[str, str]]:
+def _of_answers(answers: Mapping[str, Mapping[str, list[float]]]) -> Iterator[tuple[str, str]]:
     for kind, own in answers.items():
         best, usual = _best(own), max(own, key=lambda name: len(own[name]))
         if best is None or len(own[usual]) < _FEWEST:
             continue
-        first, second = _mean(own[best]), _mean(own[usual])
+        first, second = fmean(own[best]), fmean(own[usual])
         noise = 2 * math.sqrt(sum(0.25 / len(own[name]) for name in (best, usual)))
         if first - second > max(_LOST, noise):
-            yield (
-                "mismatch",
-                f"{kind}: {usual} answers most often, and is right in {second:.0%}; {best} is right in {first:.0%}",
-            )
-            break
-    whole = sum(calls.values(), Counter[str]())
-    for name, count in whole.most_common(1):
-        if len(calls) > 1 and count > _RELIES * whole.total() and whole.total() >= _FEWEST:
-            yield "reliance", f"{count / whole.total():.0%} of all calls ask {name}, whatever the kind of question"
-
-
-def _of_rounds(found: Signatures, later: int) -> Iterator[tuple[str, str]]:
-    if found.unchanged is not None and found.unchanged > _UNCHANGED and later >= _FEWEST:
-        yield "loops", f"{found.unchanged:.0%} of the rounds after round 0 give the same answer again"
+            text = f"{kind}: {usual} answers most often, and is right in {second:.0%}; {best} is right in {first:.0%}"
+            yield "mismatch", text

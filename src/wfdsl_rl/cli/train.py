@@ -255,17 +255,12 @@ def _strategies(arguments: Sequence[str]) -> int:
     parser = Parser(prog="wfdsl-train strategies", description="Show what a training wrote, over its iterations.")
     parser.add_argument("folder", metavar="DIR", help="the folder of a training")
     parser.add_argument("--every", type=count, default=10, metavar="N", help="iterations of a row (default: 10)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     complete(parser, ["wfdsl-train strategies runs/gym-seed0 --every 20"])
     args = parser.parse_args(arguments)
     from wfdsl.cli.eval_reports import print_table
     from wfdsl_rl.training.strategies import head_and_rows, lines_of, strategies_of
 
-    found = strategies_of(Path(args.folder), every=args.every)
-    if args.json:
-        print_json([each.to_dict() for each in found], indent=2)
-        return OK
-    for each in found:
+    for each in strategies_of(Path(args.folder), every=args.every):
         print_table(*head_and_rows(each), title=f"stage {each.stage}")
         print("", *lines_of(each), sep="\n")
     return OK

@@ -10,12 +10,12 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.statistics import Interval, rank_correlation
@@ -53,10 +53,6 @@ class Window:
     """Distinct workflows, subtasks apart, that no earlier window has."""
     statistics: WorkflowStatistics
 
-    def to_dict(self) -> dict[str, Any]:
-        """The window as plain values."""
-        return {**asdict(self), "statistics": self.statistics.to_dict()}
-
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
@@ -69,15 +65,9 @@ class Strategies:
     correlations: Mapping[str, Interval]
     """Of a measure of diversity with accuracy; those that do not vary are left out."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The stage as plain values."""
-        windows = [window.to_dict() for window in self.windows]
-        correlations = {name: interval._asdict() for name, interval in self.correlations.items()}
-        return {**asdict(self), "windows": windows, "correlations": correlations}
 
-
-def strategies_of(folder: Path, *, every: int = _BLOCK, names: Mapping[int, str] | None = None) -> list[Strategies]:
-    """Each stage of the training in a folder, in windows of `every` iterations; `names` are the workers'.
+def strategies_of(folder: Path, *, every: int = _BLOCK) -> list[Strategies]:
+    """Each stage of the training in a folder, in windows of `every` iterations.
 
     Raises:
         UsageError: it has no samples.
@@ -85,29 +75,27 @@ def strategies_of(folder: Path, *, every: int = _BLOCK, names: Mapping[int, str]
     stages = sorted(path.parent for path in folder.glob("*/samples") if any(path.glob("step-*.jsonl.gz")))
     if not stages:
         raise UsageError(f"{folder} has no samples of a training: name the folder that wfdsl-train wrote (--out)")
-    return [_of_stage(stage.name, _read(stage / "samples"), every, names or {}) for stage in stages]
+    return [_of_stage(stage.name, _read(stage / "samples"), every) for stage in stages]
 
 
 def _read(samples: Path) -> list[Iteration]:
-    known: dict[Workflow, Workflow] = {}  # equal ones are kept once
     found = []
     for path in sorted(samples.glob("step-*.jsonl.gz")):
         rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
         flows = [Workflow.from_lists(**row["workflow"]) for row in rows if row["workflow"] is not None]
         shares = [share for row in rows if (share := right_share(row["outcomes"])) is not None]
         valid = 1 - sum(row["outcome"] == "invalid" for row in rows) / len(rows)
-        kept = tuple(known.setdefault(flow, flow) for flow in flows)
-        found.append(Iteration(rows[0]["step"], valid, fmean(shares) if shares else None, kept))
+        found.append(Iteration(rows[0]["step"], valid, fmean(shares) if shares else None, tuple(flows)))
     return found
 
 
-def _of_stage(stage: str, iterations: Sequence[Iteration], every: int, names: Mapping[int, str]) -> Strategies:
+def _of_stage(stage: str, iterations: Sequence[Iteration], every: int) -> Strategies:
     windows: list[Window] = []
     seen: set[str] = set()
     for at in range(0, len(iterations), every):
         part = iterations[at : at + every]
         flows = list(chain.from_iterable(each.workflows for each in part))
-        found = statistics_of(flows, names=names, patterns=len(flows))
+        found = statistics_of(flows, patterns=len(flows))
         patterns = {each.text for each in found.patterns}
         graded = [each.accuracy for each in part if each.accuracy is not None]
         valid, accuracy = fmean(each.valid for each in part), fmean(graded) if graded else None
@@ -125,8 +113,7 @@ def _of_stage(stage: str, iterations: Sequence[Iteration], every: int, names: Ma
 
 _MEASURES: Final[dict[str, Callable[[WorkflowStatistics], float]]] = {
     "pattern bits": lambda found: found.pattern_bits,
-    "structure bits": lambda found: found.structure_bits,
-    "distinct patterns": lambda found: float(found.distinct),
+    "distinct patterns": lambda found: found.distinct,
     "steps": lambda found: found.mean_steps,
 }
 
@@ -138,16 +125,12 @@ def _correlated(iterations: Sequence[Iteration], measure: Callable[[WorkflowStat
     if found is None or len(known) < 2 * _BLOCK:
         return None
     draw, starts = Random(0), range(len(known) - _BLOCK + 1)
-    resampled = [
-        _rank([pair for _ in range(len(known) // _BLOCK) for pair in _block(known, draw.choice(starts))])
-        for _ in range(_RESAMPLES)
-    ]
+    resampled = []
+    for _ in range(_RESAMPLES):
+        chosen = [draw.choice(starts) for _ in range(len(known) // _BLOCK)]
+        resampled.append(_rank([pair for start in chosen for pair in known[start : start + _BLOCK]]))
     ordered = sorted(each for each in resampled if each is not None)
     return Interval(found, ordered[len(ordered) * 25 // 1000], ordered[len(ordered) * 975 // 1000])
-
-
-def _block(known: Sequence[tuple[float, float]], start: int) -> Sequence[tuple[float, float]]:
-    return known[start : start + _BLOCK]
 
 
 def _rank(pairs: Sequence[tuple[float, float]]) -> float | None:
