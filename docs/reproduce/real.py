@@ -32,7 +32,6 @@ def main() -> int:
     parser.add_argument("--pool", default=MODELS, help="the models (default: %(default)s)")
     parser.add_argument("--tasks", action="append", help="questions (default: 60 of MATH-500 and MMLU)")
     parser.add_argument("--out", type=Path, default=Path("real"))
-    parser.add_argument("--yes", action="store_true", help="do not ask before spending")
     args = parser.parse_args()
     conductor = Pool.load(args.pool).names[0]
     words = ["eval", "--pool", args.pool, "--limit", "60", "--no-plots"]
@@ -40,7 +39,7 @@ def main() -> int:
     policies = ("workers", "majority-vote:n=3", *WORKFLOWS, f"{conductor}:max_rounds=0")
     words += [word for policy in policies for word in ("--policy", policy)]
     code = wfdsl([*words, "--dry-run"])
-    if code or not agreed(5, yes=args.yes):
+    if code or not agreed(5):
         return code
     code = evaluated([*words, "--budget-usd", "5"], args.out)
     if code != 2:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wfdsl.cli.main import main as wfdsl
+from wfdsl.cli.output import ended
 from wfdsl.evaluation.report import Report, markdown_table, read_report
 from wfdsl.evaluation.statistics import difference_of
 from wfdsl.render.status import dollars
@@ -67,7 +68,9 @@ class Table:
 
     def run(self) -> int:
         """What the script does; its exit code."""
-        args = self._arguments()
+        return ended("reproduce", lambda: self._made(self._arguments()), on_interrupt="repeat it to continue")
+
+    def _made(self, args: argparse.Namespace) -> int:
         out, gym = Path(args.out or f"reproduce/{self.name}"), args.pool == GYM
         if self.training is not None and not gym:
             from wfdsl_rl.cli.train import main as wfdsl_train  # noqa: PLC0415
@@ -89,12 +92,11 @@ class Table:
             print(f"{self.training} would be done first, for nothing; gym/seven stands for its model")
         if args.dry_run or not gym:
             code = wfdsl([*words, "--dry-run"])
-            if args.dry_run or code or not agreed(args.budget_usd, yes=args.yes):
+            if args.dry_run or code or not agreed(args.budget_usd):
                 return code
             words += ["--budget-usd", str(args.budget_usd)]
         code = evaluated(words, out)
-        if code != 2:
-            print(self.text(out))
+        print(self.text(out))
         return code
 
     def _arguments(self) -> argparse.Namespace:
@@ -107,7 +109,6 @@ class Table:
         parser.add_argument("--limit", type=int, default=self.limit, help="questions (default: %(default)s)")
         parser.add_argument("--budget-usd", type=float, default=20, help="the most to spend (default: %(default)s)")
         parser.add_argument("--dry-run", action="store_true", help="ask nothing; print what it would cost at most")
-        parser.add_argument("--yes", action="store_true", help="do not ask before spending")
         parser.add_argument("--training", type=Path, help="the folder of a training (default: train one)")
         return parser.parse_args()
 
@@ -125,10 +126,10 @@ class Table:
         return "\n\n".join([f"## {self.title}", *over, table, about]) + "\n"
 
 
-def agreed(usd: float, *, yes: bool) -> bool:
+def agreed(usd: float) -> bool:
     """Whether so much may be spent."""
-    print("" if yes else f"Spend at most ${usd:g}? [y/N] ", end="", flush=True)
-    return yes or sys.stdin.readline().strip().lower() == "y"
+    print(f"Spend at most ${usd:g}? [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() == "y"
 
 
 def evaluated(words: list[str], out: Path) -> int:
