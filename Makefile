@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A parcel that is sent on a Friday arrives 275 days later. On which weekday does it arrive?
 
-.PHONY: help demo test headline lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade site release-check clean
+.PHONY: help demo test headline real lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade site release-check clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -39,6 +39,7 @@ help:
 	@echo "make simulate  play SCHEDULES=100000 of faults around the interpreter and the journal, on all cores"
 	@echo "make fuzz      fuzz the parser for SECONDS=60"
 	@echo "make headline  train a small model by SFT and GRPO on the gym (SEED=0; about an hour; continues by itself)"
+	@echo "make real      compare three models of one key, alone and together, for at most \$$5 (REAL_POOL=, REAL_TASKS=)"
 	@echo "make upgrade   write the newest allowed versions of all packages to constraints.txt (make test CONSTRAINTS= tests them)"
 	@echo "make clean     remove what the above made"
 
@@ -191,6 +192,12 @@ HEADLINE ?= $(HOME)/.cache/wfdsl/headline
 SEED ?= 0
 headline: $(SETUP)
 	$(BIN)/python -m wfdsl_rl.gym.headline $(HEADLINE) --seed $(SEED)
+
+# Three models of one key on 60 questions, for at most $5: shows the most that it can cost, and asks.
+REAL_POOL ?=
+REAL_TASKS ?=
+real: $(SETUP)
+	$(BIN)/python docs/reproduce/real.py $(if $(REAL_POOL),--pool $(REAL_POOL)) $(foreach file,$(REAL_TASKS),--tasks $(file))
 
 # Refusals, failures, full disks and kills in virtual time; SKIP names the promises that are not checked.
 SCHEDULES ?= 100000

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.policy import ablated
 from wfdsl.errors import WfdslError
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
@@ -172,18 +173,7 @@ class Ablation(Table):
 
     def applied(self, workflow: Workflow) -> Workflow:
         """The workflow with the ablated parts replaced."""
-        if not self.instruction and self.worker is None:
-            return workflow
-        return Workflow(
-            tuple(
-                replace(
-                    step,
-                    subtask=self.instruction or step.subtask,
-                    worker=step.worker if self.worker is None else self.worker,
-                )
-                for step in workflow
-            )
-        )
+        return ablated(workflow, instruction=self.instruction, worker=self.worker)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,18 +106,31 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(home: Path, capsys: pytest.Cap
 
 
 def test_what_cannot_be_foreseen_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evaluated("--dry-run", policies=("worker:ann", "openai:gpt-5-mini"))
+    evaluated("--dry-run", policies=("worker:ann", "openai:no-price"))
 
     out = capsys.readouterr().out
-    assert "openai:gpt-5-mini: 10 trials, calls not known, cost not known" in out
+    assert "openai:no-price: 10 trials, " in out
+    assert ", cost not known" in out
     assert "and what is not known of 1 policy" in out
 
 
 def test_of_one_policy_nothing_is_said_twice(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evaluated("--dry-run", "--limit", "1", policies=("openai:gpt-5-mini",))
+    evaluated("--dry-run", "--limit", "1", policies=("openai:no-price",))
 
     out = capsys.readouterr().out
-    assert out == "openai:gpt-5-mini: 1 trial, calls not known, cost not known\nnothing was asked\n"
+    assert len(out.splitlines()) == 2
+
+
+def test_a_conductor_and_a_vote_cost_at_most_what_their_longest_replies_cost(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated("--dry-run", "--json", policies=("openai:gpt-5-mini:max_rounds=0/1", "majority-vote:n=1/3"))
+
+    found = json.loads(capsys.readouterr().out)
+    once, twice, one, three = (each["usd_at_most"] for each in found)
+    assert 0 < 2 * once < twice
+    assert three == pytest.approx(3 * one)
+    assert found[1]["calls"] == 2 * found[0]["calls"]
 
 
 def test_failed_runs_end_in_code_3_and_are_tried_again(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,7 @@ from wfdsl.evaluation.report import (
     read_report,
     room_table,
     rooms_in,
+    signature_table,
     standings_in,
     strategy_table,
     write_summaries,
@@ -92,17 +93,21 @@ def execute_strategies(args: argparse.Namespace) -> int:
     report = read_report(Path(args.folder))
     chosen = _chosen(report, args.policy)
     found = {name: each for name, each in report.strategies(patterns=args.patterns).items() if name in chosen}
+    signs = {name: each for name, each in report.signatures().items() if name in chosen}
     if not args.no_plots:
         draw_strategies(found, report.folder, simulated=report.simulated)
     if args.json:
         rules = {"by_structure": STRUCTURE_RULES, "by_wording": WORDING_RULES}
         plain = {"simulated": report.simulated, "rules": rules}
-        print_json({**plain, "policies": {name: each.to_dict() for name, each in found.items()}}, indent=2)
+        policies = {name: {**each.to_dict(), "signatures": signs[name].to_dict()} for name, each in found.items()}
+        print_json({**plain, "policies": policies}, indent=2)
         return 0
     print_table(*strategy_table(found), title=_marked(report))
     for name, each in found.items():
         print(f"\n{name}")
         print("\n".join(f"  {pattern.count:>6,}  {pattern.text}" for pattern in each.patterns))
+    print()
+    print_table(*signature_table(signs))
     print("\nroles by structure: " + "; ".join(f"{role}: {rule}" for role, rule in STRUCTURE_RULES.items()))
     print("roles by wording: a word of the subtask; --json lists the expressions")
     return 0

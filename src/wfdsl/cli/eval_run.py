@@ -81,6 +81,9 @@ class _Session:
         report = read_report(self._folder)
         write_summaries(report, plots=not self._args.no_plots)
         _print_report(report, self._args)
+        for policy, found in report.signatures().items():
+            for what, warning in found.warnings.items():
+                print(f"wfdsl eval: warning: {policy}: {what}: {warning}", file=sys.stderr)
         if stopped:
             print(f"wfdsl eval: {stopped}", file=sys.stderr)
             print(f"to continue, with a larger budget: {self._again()}", file=sys.stderr)

@@ -73,6 +73,12 @@ class Conductor:
         self._given = (known, prompt, default)
         self._by_effort: dict[Effort, Conductor] = {}
 
+    def changed(self, **settings: Any) -> Conductor:
+        """The same Conductor with other `ConductorSettings`, such as another prompt than it was trained with."""
+        other = copy(self)
+        other.settings = replace(self.settings, **settings)
+        return other
+
     @property
     def entry(self) -> WorkerEntry:
         """The entry of its model."""

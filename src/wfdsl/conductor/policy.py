@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
@@ -117,3 +117,13 @@ class WorkflowPolicy:
             RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
         """
         return Solution(await run(self.workflow, question, pool, **options))
+
+
+def ablated(workflow: Workflow, *, instruction: str = "", worker: int | None = None) -> Workflow:
+    """The workflow with every subtask, or every worker, replaced by the one that is given.
+
+    Source: arXiv 2512.04388, the ablations of section 5.
+    """
+    changes = {"subtask": instruction or None, "worker": worker}
+    given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    return Workflow(tuple(replace(step, **given) for step in workflow)) if given else workflow

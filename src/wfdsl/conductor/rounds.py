@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from wfdsl.api import Checked, analyze
 from wfdsl.conductor.listing import WorkerListing
+from wfdsl.conductor.policy import ablated
 from wfdsl.conductor.round_log import (
     NO_WORKFLOW,
     UNWRITTEN,
@@ -145,7 +146,8 @@ class Rounds:
     async def _act(self, number: int, checked: Checked, written: tuple[Completion, ...]) -> bool:
         """Do what the completion says; whether a workflow ran, so that it may be revised."""
         if checked.workflow is not None:
-            workflow = self._listing.to_pool(checked.workflow)
+            written_one, settings = self._listing.to_pool(checked.workflow), self._settings
+            workflow = ablated(written_one, instruction=settings.instruction, worker=settings.worker)
             excess = self._excess(workflow)
             if not excess:
                 return await self._run(number, workflow, self._log(number, "ran", written), written[-1].text)

@@ -97,6 +97,10 @@ class ConductorSettings:
     """None: the model writes freely."""
     tool: WorkflowTool | None = None
     """The tool that the model calls with its workflow; None: it writes a text."""
+    instruction: str = ""
+    """What every worker is told instead of its subtask; empty: its subtask."""
+    worker: int | None = None
+    """The worker that every step asks; None: as it was written."""
 
 
 def resolve(

@@ -1,7 +1,8 @@
 """What an evaluation would ask and could cost at most, before anything is asked.
 
-A policy with a fixed workflow (an attribute `workflow`) can be estimated. Others may say how many calls of workers they
-make at most, by a method `most_calls(pool) -> int | None`, and how many to fit before the first question, by
+A policy with a fixed workflow (an attribute `workflow`) and a Conductor can be estimated. Others may say how many calls
+of workers they make at most, by a method `most_calls(pool) -> int | None`, what a question costs at most, by
+`most_usd(question, pool) -> float | None`, and how many calls to fit before the first question, by
 `fit_calls(pool) -> int`. What is not known is reported as not known.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.estimate import estimate_solve
 from wfdsl.conductor.policy import Policy
 from wfdsl.evaluation.judge import LONGEST_TAIL, judged_text, judging
 from wfdsl.evaluation.trials import Evaluation
@@ -26,7 +29,7 @@ class PolicyEstimate:
     policy: str
     trials: int
     calls: int | None
-    """Calls of workers; None: not known."""
+    """Calls of workers, and completions of a Conductor, at most; None: not known."""
     usd: float | None
     """US dollars at most, if each call succeeds at once; None: not known."""
     fit_calls: int = 0
@@ -83,13 +86,21 @@ def _counted(count: int, word: str) -> str:
 
 def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> PolicyEstimate:
     trials = len(evaluation.tasks) * evaluation.repeats
+    if isinstance(policy, Conductor):
+        of_each = [estimate_solve(policy, task.question, evaluation.pool) for task in evaluation.tasks]
+        known = [each.usd for each in of_each if each.usd is not None]
+        usd_of_all = sum(known) * evaluation.repeats if len(known) == len(of_each) else None
+        return PolicyEstimate(name, trials, sum(each.calls for each in of_each) * evaluation.repeats, usd_of_all)
     workflow: Workflow | None = getattr(policy, "workflow", None)
     if workflow is None:
         most = getattr(policy, "most_calls", None)
         calls = None if most is None else most(evaluation.pool)
         to_fit = getattr(policy, "fit_calls", None)
         fit_calls = 0 if to_fit is None else to_fit(evaluation.pool)
-        return PolicyEstimate(name, trials, None if calls is None else calls * trials, None, fit_calls)
+        most_usd = getattr(policy, "most_usd", None)
+        costs = [] if most_usd is None else [most_usd(task.question, evaluation.pool) for task in evaluation.tasks]
+        cost = sum(costs) * evaluation.repeats if costs and None not in costs else None
+        return PolicyEstimate(name, trials, None if calls is None else calls * trials, cost, fit_calls)
     require_runnable(workflow, evaluation.pool, depth=1)
     total, usd = 0, 0.0
     for task in evaluation.tasks:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -179,7 +180,8 @@ class _Work:
 
     def _result(self, key: TrialKey, solution: Solution, **graded: Any) -> Trial:
         task, usage, workers = self._tasks[key.task], solution.usage, _answers(solution.rounds)
-        replayed = _replayed(solution.rounds)
+        replayed, written = _replayed(solution.rounds), [each for note in solution.log for each in note.completions]
+        answers = [run.answer and (final_part(task, run.answer) or run.answer) for run in solution.rounds]
         return Trial(
             **key._asdict(),
             **graded,
@@ -193,7 +195,10 @@ class _Work:
             paid_usd=solution.paid_usd,
             latency_s=None if replayed else solution.run.seconds,
             calls=sum(workers.values()),
-            completions=sum(len(note.completions) for note in solution.log),
+            completions=len(written),
+            invalid=sum(each.reading == "invalid" for each in written),
+            kept=sum(note.result == "kept" for note in solution.log),
+            unchanged=sum(answer == before for before, answer in pairwise(answers)),
             replayed=replayed,
             workers=workers,
             rounds=tuple(run.workflow for run in solution.rounds),

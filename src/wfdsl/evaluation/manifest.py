@@ -166,6 +166,8 @@ def _conductor(policy: Policy) -> dict[str, Any] | None:
         "max_steps": settings.max_steps,
         "default": None if settings.default is None else workflow_to_list(settings.default),
         "grammar": repr(settings.grammar),
+        "instruction": settings.instruction,
+        "worker": settings.worker,
     }
 
 

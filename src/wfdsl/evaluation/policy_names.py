@@ -8,24 +8,30 @@ NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker means
                         `n=1/2/4` one policy for each number
 baselines:KEY=VALUE     all baselines, those that have the parameter with this value
 CONDUCTOR@EFFORT        a Conductor at an effort, such as gym/seven@low; with @each, one policy for each effort
+NAME:KEY=VALUE,...      a Conductor, or a `.wf` file, with parameters of `CONDUCTORS`; `max_rounds=0/1/2` means one
+                        policy for each value
 anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a Conductor by its model
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
+from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.effort import EFFORTS
+from wfdsl.conductor.examples import load_examples
 from wfdsl.conductor.named import named_policy
-from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy, ablated
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.catalogue import BASELINES
-from wfdsl.evaluation.baselines.parameters import Parameter, name_and_settings, worker_called
-from wfdsl.evaluation.baselines.single_worker import alone, own_tasks, workers_of
+from wfdsl.evaluation.baselines.parameters import Parameter, name_and_settings, values_of, worker_called
+from wfdsl.evaluation.baselines.single_worker import SOLVE, alone, own_tasks, workers_of
 from wfdsl.language.diagnostics import Suggestions
 from wfdsl.own_code import file_of
 from wfdsl.workers.pool import Pool
@@ -35,6 +41,20 @@ WORKER: Final = "worker:"
 WORKERS: Final = "workers"
 GROUP: Final = "baselines"
 EACH: Final = "each"
+CONDUCTORS: Final = {
+    parameter.name: parameter
+    for parameter in (
+        Parameter("max_rounds", "seed", None, "the most rounds after round 0"),
+        Parameter("worker", "worker", 0, "every step asks this worker, whatever was written"),
+        Parameter("instruction", "choice", None, "every worker is told the same, whatever was written", ("none",)),
+        Parameter("examples", "file", None, "the few-shot examples: ood, id, mixed, none or a file"),
+        Parameter("pool", "count", None, "a question offers this many workers, drawn at random"),
+    )
+}
+"""What may be set of a Conductor; `worker` and `instruction` also of a `.wf` file."""
+_SETTING: Final = re.compile(r"[a-z_]+=")
+_FIELDS: Final = {"max_rounds": "max_rounds", "pool": "pick"}
+_EXAMPLES: Final = {"ood": "out-of-distribution", "id": "in-distribution"}
 
 
 def policy_names() -> tuple[str, ...]:
@@ -77,15 +97,19 @@ def expanded(name: str, pool: Pool) -> tuple[str, ...]:
         return (*expanded(WORKERS, pool), *_all_with(name_and_settings(name)[1], name, pool))
     if head in BASELINES:
         return _for_each(name, pool)
-    model, effort = _effort_of(name)
-    return tuple(f"{model}@{each}" for each in EFFORTS) if effort == EACH else (name,)
+    called, settings = _settings_of(name)
+    model, effort = _effort_of(called)
+    called_each = tuple(f"{model}@{each}" for each in EFFORTS) if effort == EACH else (called,)
+    values = [[(key, each) for each in _listed(CONDUCTORS.get(key), value, pool)] for key, value in settings.items()]
+    return tuple(_named(each, dict(chosen)) for each in called_each for chosen in product(*values))
 
 
 def label_of(name: str, pool: Pool) -> str:
     """The name under which results list a policy: of a file its own without folders, of a worker the worker's."""
     if name.startswith(WORKER):
         return f"{WORKER}{pool.entry(_ordinal(name, pool)).name}"
-    return Path(name).stem if name.endswith((".wf", ".toml")) else name
+    called, settings = _settings_of(name)
+    return _named(Path(called).stem, settings) if called.endswith((".wf", ".toml")) else name
 
 
 def policy_of(
@@ -104,12 +128,58 @@ def policy_of(
         raise UsageError(f"--policy {name}: it names several policies; give the name of one")
     if head in BASELINES:
         return BASELINES[head].build(pool, name_and_settings(name)[1], where=name)
-    model, effort = _effort_of(name)
+    called, settings = _settings_of(name)
+    model, effort = _effort_of(called)
     known = config or ConductorConfig()
     try:
-        return named_policy(replace(known, model=model, effort=effort or known.effort), pool, params=params)
+        values = _values(settings, pool, name)
+        limits: dict[str, Any] = {_FIELDS[key]: values[key] for key in _FIELDS.keys() & values.keys()}
+        policy = named_policy(replace(known, model=model, effort=effort or known.effort, **limits), pool, params=params)
     except UsageError as error:
         raise _unknown(name, head, error) from error
+    return _ablated(policy, values, name)
+
+
+def _values(settings: Mapping[str, str], pool: Pool, name: str) -> dict[str, Any]:
+    """The values of parameters of a Conductor.
+
+    Raises:
+        UsageError: a setting is for no parameter, or cannot be read.
+    """
+    values = values_of(CONDUCTORS.values(), settings, pool, name)
+    if {"worker", "pool"} <= settings.keys():
+        raise UsageError(f"--policy {name}: with pool, a question may not offer the worker; leave one of them out")
+    return {key: values[key] for key in settings}
+
+
+def _ablated(policy: Policy, values: Mapping[str, Any], name: str) -> Policy:
+    """The policy without what it may not decide, and with the examples that are asked for.
+
+    Raises:
+        UsageError: the workflow is fixed, and the setting is for Conductors.
+    """
+    instruction, worker = SOLVE if "instruction" in values else "", values.get("worker")
+    if isinstance(policy, WorkflowPolicy):
+        for key in values.keys() - {"worker", "instruction"}:
+            raise UsageError(f"--policy {name}: {key} is for Conductors, and this workflow is fixed; leave it out")
+        return WorkflowPolicy(ablated(policy.workflow, instruction=instruction, worker=worker))
+    if isinstance(policy, Conductor) and values.keys() & {"worker", "instruction", "examples"}:
+        prompt = policy.settings.prompt
+        if "examples" in values:
+            examples = _EXAMPLES.get(values["examples"], values["examples"])
+            prompt = replace(prompt, examples=load_examples(examples))
+        return policy.changed(instruction=instruction, worker=worker, prompt=prompt)
+    return policy
+
+
+def _settings_of(name: str) -> tuple[str, dict[str, str]]:
+    """The name of a Conductor or file, which may hold colons itself, and its settings."""
+    called, _, last = name.rpartition(":")
+    return (called, name_and_settings(f"_:{last}")[1]) if called and _SETTING.match(last) else (name, {})
+
+
+def _named(name: str, settings: Mapping[str, str]) -> str:
+    return f"{name}:{','.join(f'{key}={value}' for key, value in settings.items())}" if settings else name
 
 
 def _effort_of(name: str) -> tuple[str, Any]:
@@ -145,26 +215,24 @@ def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
 
 def _with(name: str, settings: Mapping[str, str]) -> str:
     own = {parameter.name for parameter in BASELINES[name].parameters}
-    known = ",".join(f"{key}={value}" for key, value in settings.items() if key in own)
-    return f"{name}:{known}" if known else name
+    return _named(name, {key: value for key, value in settings.items() if key in own})
 
 
 def _for_each(name: str, pool: Pool) -> tuple[str, ...]:
     """The name for every worker instead of `each`, and for every number of several."""
     head, settings = name_and_settings(name)
-    for parameter in BASELINES[head].parameters:
-        values = _several(parameter, settings.get(parameter.name, ""), pool)
-        if values:
-            names = [_with(head, {**settings, parameter.name: value}) for value in values]
-            return tuple(name for each in names for name in _for_each(each, pool))
-    return (name,)
+    parameters = {parameter.name: parameter for parameter in BASELINES[head].parameters}
+    values = [[(key, each) for each in _listed(parameters.get(key), value, pool)] for key, value in settings.items()]
+    return tuple(_named(head, dict(chosen)) for chosen in product(*values))
 
 
-def _several(parameter: Parameter, text: str, pool: Pool) -> list[str]:
-    """The values that a text lists; none if it is a single value."""
-    if parameter.kind == "worker" and text == EACH:
-        return [pool.entry(index).name for index in workers_of(pool)]
-    return text.split("/") if parameter.kind in {"count", "share", "seed"} and "/" in text else []
+def _listed(parameter: Parameter | None, text: str, pool: Pool) -> Iterable[str]:
+    """The values that a text lists."""
+    if parameter is None or parameter.kind == "tasks" or text.endswith(".toml"):
+        return [text]
+    if parameter.kind == "worker" and (text == EACH or pool.find(text) is not None):
+        return [pool.entry(index).name for index in workers_of(pool)] if text == EACH else [text]
+    return text.split("/")
 
 
 def _ordinal(name: str, pool: Pool) -> int:

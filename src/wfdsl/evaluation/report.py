@@ -19,6 +19,7 @@ from wfdsl.evaluation.equal_cost import EVERYONE, Standing, cost_in_usd, standin
 from wfdsl.evaluation.manifest import read_manifest
 from wfdsl.evaluation.plots import draw_plots
 from wfdsl.evaluation.room import WORTH, Room, room_among
+from wfdsl.evaluation.signatures import Case, Signatures, signatures_of
 from wfdsl.evaluation.statistics import TWO_SIDED, Accuracy, Difference, Interval, Mean, scores_of
 from wfdsl.evaluation.summary import Comparison, PolicySummary, Summary, summarise
 from wfdsl.evaluation.trials import RESULTS, Trial, read_trials
@@ -76,6 +77,22 @@ class Report:
             )
             for policy in self.policies
         }
+
+    def signatures(self) -> dict[str, Signatures]:
+        """How each policy fails."""
+        return {policy: signatures_of(map(_case_of, self.of(policy)), names=self.workers) for policy in self.policies}
+
+
+def _case_of(trial: Trial) -> Case:
+    return Case(
+        kind=trial.domain,
+        workflow=trial.rounds[-1] if trial.rounds else None,
+        right=float(trial.outcome == "right") if trial.judged else None,
+        completions=trial.completions,
+        invalid=trial.invalid,
+        later=max(len(trial.rounds) - 1, 0),
+        unchanged=trial.unchanged,
+    )
 
 
 def read_report(folder: Path) -> Report:
@@ -234,6 +251,17 @@ def strategy_table(strategies: Mapping[str, WorkflowStatistics]) -> tuple[list[s
     names = sorted({name: None for column in columns for name in column}, key=lambda name: _GROUPS.index(name[0]))
     rows = [[label, *(column.get((group, label), UNKNOWN) for column in columns)] for group, label in names]
     return ["", *strategies], rows
+
+
+def signature_table(signatures: Mapping[str, Signatures]) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of the table of how Conductors fail."""
+    rows = []
+    for policy, each in signatures.items():
+        shares = ["-" if share is None else f"{share:.1%}" for share in (each.valid, each.mismatch, each.unchanged)]
+        asked = [(kind, *next(iter(own.items())), each.entropy_bits[kind]) for kind, own in each.share.items()]
+        who = "; ".join(f"{kind}: {name} {share:.0%}, {bits:.2f} bits" for kind, name, share, bits in asked)
+        rows.append([policy, *shares, who])
+    return ["policy", "valid", "lost by mismatch", "rounds without change", "most asked worker"], rows
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

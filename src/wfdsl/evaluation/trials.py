@@ -125,6 +125,12 @@ class Trial:
     """Workers' answers, those inside Conductor nodes included."""
     completions: int = 0
     """What a Conductor wrote itself: workflows, and those it was asked to correct."""
+    invalid: int = 0
+    """Those of them that were not valid."""
+    kept: int = 0
+    """Rounds in which the Conductor kept the answer."""
+    unchanged: int = 0
+    """Later rounds that gave the answer of the round before."""
     replayed: int = 0
     """Workers' answers that came from the journal."""
     workers: Mapping[str, int]

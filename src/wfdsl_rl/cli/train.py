@@ -1,6 +1,7 @@
 """Train a Conductor: a preset or a TOML file in, checkpoints, completions and metrics out.
 
 `wfdsl-train PRESET|FILE.toml` trains, and `wfdsl-train export DIR --out FOLDER` exports a model for serving.
+`wfdsl-train strategies DIR` shows what the workflows of a training were like.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from wfdsl.cli.options import (
     Parser,
     answer_tab,
     complete,
+    count,
     group,
 )
 from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
@@ -39,6 +41,7 @@ EXAMPLES = (
     "wfdsl-train my.toml --set train.stages.base.num_generations=8 --out runs/first",
     "wfdsl-train --resume runs/first",
     "wfdsl-train export runs/first --out model",
+    "wfdsl-train strategies runs/first",
 )
 EXIT_CODES = "exit codes: 0 fine, 2 usage or unreadable input, 3 failed, 4 budget spent, 130 interrupted"
 _RESOLVED = "resolved.json"
@@ -57,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _execute(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["export"]:
         return _export(arguments[1:])
+    if arguments[:1] == ["strategies"]:
+        return _strategies(arguments[1:])
     parser = _parser()
     answer_tab(parser)
     return _train(parser.parse_args(arguments))
@@ -243,6 +248,21 @@ def _export(arguments: Sequence[str]) -> int:
         raise UsageError(f"exporting needs the package {error.name}: {install_command('rl')}") from error
 
     export(Path(args.folder), Path(args.out), gguf=args.gguf, say=print)
+    return OK
+
+
+def _strategies(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="wfdsl-train strategies", description="Show what a training wrote, over its iterations.")
+    parser.add_argument("folder", metavar="DIR", help="the folder of a training")
+    parser.add_argument("--every", type=count, default=10, metavar="N", help="iterations of a row (default: 10)")
+    complete(parser, ["wfdsl-train strategies runs/gym-seed0 --every 20"])
+    args = parser.parse_args(arguments)
+    from wfdsl.cli.eval_reports import print_table
+    from wfdsl_rl.training.strategies import head_and_rows, lines_of, strategies_of
+
+    for each in strategies_of(Path(args.folder), every=args.every):
+        print_table(*head_and_rows(each), title=f"stage {each.stage}")
+        print("", *lines_of(each), sep="\n")
     return OK
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final
 
+from wfdsl.evaluation.signatures import signatures_of
 from wfdsl_rl.scoring import CUT, Sample
 from wfdsl_rl.training.samples import Iteration, iteration_of
 
@@ -55,6 +56,10 @@ class HealthChecks:
         iteration = iteration_of(samples)
         self._report_collapse(iteration)
         found = warnings_for(self._entry, samples, iteration, best_valid=self._best_valid)
+        if len(self._iterations) >= _PATIENCE:
+            last = (case for each in self._iterations[-_PATIENCE:] for case in each.cases)
+            signs = signatures_of(last).warnings
+            found |= {code: signs[code] for code in ("mismatch", "loops") if code in signs}
         self._valid.append(iteration.valid)
         if len(self._valid) == _PATIENCE:
             self._best_valid = max(self._best_valid, sum(self._valid) / _PATIENCE)

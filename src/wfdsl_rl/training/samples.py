@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wfdsl.evaluation.signatures import Case, signatures_of
 from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
 from wfdsl.files import write_whole
-from wfdsl_rl.scoring import Sample
+from wfdsl_rl.scoring import Sample, right_share
 
 
 class SampleFiles:
@@ -55,6 +56,8 @@ class Iteration:
     """The mean reward by kind of question."""
     constant_groups: float
     """Share of the questions whose completions all have the same reward, so that nothing is learned from them."""
+    cases: tuple[Case, ...] = ()
+    """Every completion, for the signatures of failure."""
 
     @property
     def workers(self) -> Mapping[int, int]:
@@ -71,6 +74,9 @@ class Iteration:
         TRL's own count of constant groups is 0 where rewards are scaled by batch.
         """
         found = {"constant_groups": self.constant_groups, "choice_entropy": entropy_bits(self.workers)}
+        signs = signatures_of(self.cases)
+        found |= {"worker_mismatch": signs.mismatch}
+        found |= {} if signs.unchanged is None else {"rounds_unchanged": signs.unchanged}
         found |= {f"reward/{kind}": reward for kind, reward in self.right.items()}
         for kind, calls in self.choices.items():
             found[f"choice_entropy/{kind}"] = entropy_bits(calls)
@@ -84,7 +90,7 @@ def iteration_of(samples: Sequence[Sample]) -> Iteration:
     rewards: dict[str, list[float]] = {}
     groups: dict[int, set[float]] = {}
     for each in samples:
-        kind = each.row.get("family") or each.row.get("kind", "")
+        kind = _kind_of(each)
         workflow, own = each.scored.workflow, groups.setdefault(each.row["row"], set())
         if workflow is not None:
             choices.setdefault(kind, Counter()).update(int(workflow[step].worker) for step in asked_steps(workflow))
@@ -97,7 +103,27 @@ def iteration_of(samples: Sequence[Sample]) -> Iteration:
         {kind: choices[kind] for kind in sorted(choices)},
         {kind: _mean(rewards[kind]) for kind in sorted(rewards)},
         sum(len(own) < 2 for own in groups.values()) / len(groups),
+        tuple(map(_case_of, samples)),
     )
+
+
+def _case_of(sample: Sample) -> Case:
+    scored, before = sample.scored, sample.row.get("previous")
+    answer = None if before is None or scored.kept or scored.run is None else scored.run.answer
+    return Case(
+        kind=_kind_of(sample),
+        workflow=scored.workflow,
+        right=right_share(each.outcome for each in scored.executions),
+        completions=1,
+        invalid=int(scored.outcome == "invalid"),
+        later=int(answer is not None),
+        unchanged=int(before is not None and answer == before[1]),
+    )
+
+
+def _kind_of(sample: Sample) -> str:
+    """Its family, where the task says one."""
+    return str(sample.row.get("family") or sample.row.get("kind", ""))
 
 
 def latency_of(samples: Sequence[Sample]) -> dict[str, float]:

@@ -186,12 +186,24 @@ def test_a_collapse_is_told_once() -> None:
     assert "worker 2" in said[0]
 
 
+def test_a_worker_that_does_not_fit_is_told_of_once_it_has_lasted() -> None:
+    said: list[str] = []
+    checks = HealthChecks(said.append)
+
+    for at in range(25):
+        change = lambda number: {"outcome": "wrong"} if number % 16 else {"worker": 3}  # noqa: E731
+        checks.on_samples(batch(change, step=at))
+
+    assert sum("worker 3" in line for line in said) == 1
+
+
 def test_figures_of_an_iteration_are_by_kind_of_question() -> None:
     found = iteration_of(batch(lambda number: {"worker": number // 4 % 2 * 2}))
 
     assert found.metrics() == {
         "constant_groups": 0.0,
         "choice_entropy": 1.0,
+        "worker_mismatch": 0.0,
         "reward/math": 0.5,
         "reward/text": 0.5,
         "choice_entropy/math": 0.0,

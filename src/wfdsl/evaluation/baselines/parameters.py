@@ -12,9 +12,9 @@ from wfdsl.evaluation.baselines.single_worker import workers_of
 from wfdsl.language.diagnostics import Suggestions
 from wfdsl.workers.pool import Pool
 
-ParameterKind: TypeAlias = Literal["worker", "count", "seed", "share", "choice", "tasks"]
+ParameterKind: TypeAlias = Literal["worker", "count", "seed", "share", "choice", "tasks", "file"]
 """`worker`: a name or an index. `count`: from 1. `seed`: from 0. `share`: from 0 to 1. `tasks`: what `load_tasks`
-reads."""
+reads. `file`: a name or a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Parameter:
         Raises:
             UsageError: there is none.
         """
-        if self.kind == "tasks":
+        if self.kind in ("tasks", "file"):
             return text
         if self.kind == "worker":
             return worker_called(text, pool, where)

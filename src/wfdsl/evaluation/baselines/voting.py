@@ -15,11 +15,12 @@ from typing import Any, Final, Literal, TypeAlias
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
 from wfdsl.evaluation.baselines.answer_selection import picked_from, run_and_pick
-from wfdsl.evaluation.baselines.single_worker import SOLVE
+from wfdsl.evaluation.baselines.single_worker import SOLVE, alone
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.text import same_text
 from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.worker_profile import estimate
 from wfdsl.language.workflow import Step
 from wfdsl.workers.pool import Pool
 
@@ -52,6 +53,11 @@ class MajorityVote:
     def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every policy that knows)
         """Calls of workers for a question."""
         return self.n
+
+    def most_usd(self, question: Question, pool: Pool) -> float | None:
+        """US dollars for a question at most; None: a price is not known."""
+        usd = estimate(alone(self.worker), question, pool).usd
+        return None if usd is None else self.n * usd
 
     def describe(self) -> dict[str, Any]:
         """What it is, as plain values."""

@@ -1,0 +1,19 @@
+"""Model size: what a smaller model learns by the same training."""
+
+from reproduce import Table, Training
+
+TABLE = Table(
+    "model-size",
+    "Model size",
+    "7B and 3B",
+    (
+        ("the larger: 4 layers", "gym/seven:max_rounds=0", "7B writes better subtasks"),
+        ("the smaller: 2 layers", "{conductor}", "3B comes to the same choice of workers"),
+    ),
+    "Both models are cut from the same one of 30 layers and have the same training. The smaller one comes to one "
+    "worker for all kinds, so unlike the paper's 3B it does not learn the choice.",
+    training=Training(layers=2, sft=200, grpo=70, every=10, preset="paper-3b"),
+)
+
+if __name__ == "__main__":
+    raise SystemExit(TABLE.run())
