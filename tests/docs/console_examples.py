@@ -1,8 +1,8 @@
 """Console examples of a page: `$ command` lines, run in a folder of the page's own, and what they print.
 
-`wfdsl` commands run in this process, but for runs, which are shown as a terminal shows them; a command with a pipe or a
-redirection runs in a shell. Times, run ids, token counts and what they cost are not compared, nor are the words of a
-model's answer. A line of the page that holds only `...` matches any lines.
+`wfdsl` and `wfdsl-train` run in this process, but for runs, which are shown as a terminal shows them; a command with a
+pipe or a redirection runs in a shell. Times, run ids, token counts and what they cost are not compared, nor are the
+words of a model's answer. A line of the page that holds only `...` matches any lines.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wfdsl.cli.main import main
+from wfdsl_rl.cli.train import main as train
 
 from .pages import ROOT
 from .terminal import run_on_terminal
@@ -33,6 +34,7 @@ _VOLATILE = [
 ]
 _ANSWER = "\x00"
 _TIMEOUT_S = 300
+_PROGRAMS = {"wfdsl": main, "wfdsl-train": train}
 
 
 class Command(NamedTuple):
@@ -57,14 +59,14 @@ class Console:
         words = shlex.split(command)
         if words[0] == "make":
             return self._make(words[1:])
-        if words[0].startswith("wfdsl-") or _SHELL.search(_unquoted(command)):
+        if _SHELL.search(_unquoted(command)):
             return self._shell(command)
         if words[0] == "cat":
             return "".join(Path(name).read_text("utf-8") for name in words[1:])
-        assert words[0] == "wfdsl", f"only `wfdsl`, `make`, `cat` and pipes are run: {command}"
-        return self._wfdsl(words[1:])
+        assert words[0] in _PROGRAMS, f"only `wfdsl`, `wfdsl-train`, `make`, `cat` and pipes are run: {command}"
+        return self._program(*words)
 
-    def _wfdsl(self, arguments: list[str]) -> str:
+    def _program(self, name: str, *arguments: str) -> str:
         if arguments[0] in ("run", "solve") and "--dry-run" not in arguments:
             self.code, progress, answer = run_on_terminal([sys.executable, "-m", "wfdsl", *arguments], self.folder)
             return progress + (f"{_ANSWER}\n" if answer.strip() else "")
@@ -72,7 +74,7 @@ class Console:
         out = io.TextIOWrapper(raw, "utf-8", write_through=True)
         with redirect_stderr(out), redirect_stdout(out):
             try:
-                self.code = main(arguments)
+                self.code = _PROGRAMS[name](arguments)
             except SystemExit as ending:  # argparse: --help, or arguments that it refuses
                 self.code = int(ending.code or 0)
         return raw.getvalue().decode()
@@ -81,7 +83,7 @@ class Console:
         """Run the `wfdsl` commands of a target; the setting up has been done."""
         lines = [line for line in planned(arguments) if re.match(r"\S*/wfdsl ", line)]
         assert lines, f"`make {' '.join(arguments)}` runs no wfdsl command"
-        return "".join(f"{line}\n{self._wfdsl(shlex.split(line)[1:])}" for line in lines)
+        return "".join(f"{line}\n{self._program('wfdsl', *shlex.split(line)[1:])}" for line in lines)
 
     def _shell(self, command: str) -> str:
         done = subprocess.run(

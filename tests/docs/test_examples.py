@@ -11,6 +11,7 @@ import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from wfdsl.api import analyze, analyze_file_text
 from wfdsl.cli.main import COMMANDS, _parser
@@ -24,6 +25,7 @@ from .python_examples import PythonSession, parsed
 from .terminal import screen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 KNOWN = {"", "completion", "console", "json", "lark", "markdown", "python", "text", "toml", "wf"}
@@ -35,7 +37,7 @@ def _has_local(page: str) -> bool:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder like a checkout, as far as examples see it, with a journal of its own."""
     (tmp_path / "docs").mkdir()
     shutil.copytree(ROOT / "docs/examples", tmp_path / "docs/examples")
@@ -43,7 +45,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    return tmp_path
+    profile = settings.get_current_profile_name()
+    settings.load_profile("quick")  # for examples that draw texts
+    yield tmp_path
+    settings.load_profile(profile)
 
 
 @pytest.mark.parametrize("page", pages())
