@@ -43,7 +43,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-@pytest.mark.parametrize("options", WRONG, ids=str)
+@pytest.mark.parametrize("options", WRONG, ids=", ".join)
 async def test_an_argument_that_cannot_be_used_is_refused_by_name_and_nothing_is_asked(
     options: dict[str, Any], streamed: bool
 ) -> None:
@@ -78,7 +78,9 @@ async def test_a_question_that_no_worker_could_be_shown_is_refused(question: Any
 
 
 @pytest.mark.parametrize(
-    "options", [{"concurrency": 0}, {"budget": 5}, {"budget": BudgetTracker(Budget(calls=1))}, {"on_event": 5}], ids=str
+    "options",
+    [{"concurrency": 0}, {"budget": 5}, {"budget": BudgetTracker(Budget(calls=1))}, {"on_event": 5}],
+    ids=", ".join,
 )
 async def test_resume_checks_its_arguments_too(tmp_path: Path, options: dict[str, Any]) -> None:
     done = await run(ONE, "Q", pool_of(always()), journal=tmp_path / "journal.db")
