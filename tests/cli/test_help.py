@@ -14,10 +14,12 @@ from tests.cli.conftest import Command
 from wfdsl.cli.main import COMMANDS, _parser, parsed
 from wfdsl_rl.cli import train
 
+TRAIN_PARTS = {"export": train._export_parser(), "strategies": train._strategies_parser()}
+
 
 def parsers() -> Iterator[argparse.ArgumentParser]:
     tops = [_parser([name]).chosen for name in COMMANDS]
-    tops += [_parser(["serve", "--score"]).chosen, train._parser(), train._export_parser()]
+    tops += [_parser(["serve", "--score"]).chosen, train._parser(), *TRAIN_PARTS.values()]
     for top in tops:
         assert top is not None
         yield from with_actions(top)
@@ -48,8 +50,8 @@ def test_every_example_is_a_command_that_can_be_given(line: str) -> None:
     program, *words = shlex.split(re.split(r" [<>|] ", line)[0])
     if program == "wfdsl":
         parsed(words)
-    elif words[0] == "export":
-        train._export_parser().parse_args(words[1:])
+    elif part := TRAIN_PARTS.get(words[0]):
+        part.parse_args(words[1:])
     else:
         train._parser().parse_args(words)
 

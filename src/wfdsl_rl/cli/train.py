@@ -251,12 +251,16 @@ def _export(arguments: Sequence[str]) -> int:
     return OK
 
 
-def _strategies(arguments: Sequence[str]) -> int:
+def _strategies_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="wfdsl-train strategies", description="Show what a training wrote, over its iterations.")
     parser.add_argument("folder", metavar="DIR", help="the folder of a training")
     parser.add_argument("--every", type=count, default=10, metavar="N", help="iterations of a row (default: 10)")
     complete(parser, ["wfdsl-train strategies runs/gym-seed0 --every 20"])
-    args = parser.parse_args(arguments)
+    return parser
+
+
+def _strategies(arguments: Sequence[str]) -> int:
+    args = _strategies_parser().parse_args(arguments)
     from wfdsl.cli.eval_reports import print_table
     from wfdsl_rl.training.strategies import head_and_rows, lines_of, strategies_of
 
