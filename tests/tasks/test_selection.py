@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -14,22 +14,9 @@ from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
-from wfdsl.tasks.selection import (
-    Criteria,
-    Mix,
-    difficulty,
-    domain,
-    manifest,
-    parse_counts,
-    read_pass_rates,
-    save_manifest,
-    select,
-    tasks_hash,
-)
+from wfdsl.tasks.selection import Mix, difficulty, domain, manifest, parse_counts, select, tasks_hash
 from wfdsl.tasks.similarity import ALIKE, CONTAINED, QUOTED, farthest_first, near_duplicates, overlaps
 from wfdsl.tasks.task import Kind, Task
-
-pytest.importorskip("numpy")
 
 WORDS = (
     "how", "many", "red", "green", "old", "new", "apples", "boats", "cars", "does", "she", "sell",
@@ -90,7 +77,7 @@ near_texts = st.lists(
 
 
 @given(near_texts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_near_duplicates_are_those_that_comparing_every_pair_finds(texts: list[str]) -> None:
     expected: dict[int, int] = {}
     for number, text in enumerate(texts):
@@ -102,7 +89,7 @@ def test_near_duplicates_are_those_that_comparing_every_pair_finds(texts: list[s
 
 
 @given(near_texts, near_texts)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_overlaps_are_those_that_comparing_every_pair_finds(texts: list[str], others: list[str]) -> None:
     firsts = {
         number: next((one for one, other in enumerate(others) if shares(text, other)), None)
@@ -122,12 +109,12 @@ def test_a_text_that_is_quoted_in_a_longer_one_is_like_it() -> None:
     assert near_duplicates([f"{DUPLICATED} {question(Random(1), 60)}", DUPLICATED]) == {1: 0}
 
 
-@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(0, 15), st.floats(1, 5))
-@settings(max_examples=25, deadline=None)
-def test_a_mix_has_the_asked_counts_and_no_task_twice(seed: int, maths: int, choices: int, harder: float) -> None:
+@given(st.integers(0, 10**6), st.integers(1, 40), st.integers(0, 15))
+@settings(max_examples=12, deadline=None)
+def test_a_mix_has_the_asked_counts_and_no_task_twice(seed: int, maths: int, choices: int) -> None:
     candidates = [*made(60), *made(20, "choice"), *made(20, "text")]
 
-    mix = select(candidates, {"math": maths, "choice": choices}, criteria=Criteria(seed=seed, harder=harder))
+    mix = select(candidates, {"math": maths, "choice": choices}, seed=seed)
 
     kinds = [task.kind for task in mix.tasks]
     assert (kinds.count("math"), kinds.count("choice"), len(kinds)) == (maths, choices, maths + choices)
@@ -135,22 +122,22 @@ def test_a_mix_has_the_asked_counts_and_no_task_twice(seed: int, maths: int, cho
 
 
 @given(st.integers(0, 10**6), st.randoms(use_true_random=False))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_mix_depends_on_the_seed_but_not_on_the_order_of_the_input(seed: int, random: Random) -> None:
     candidates = made(60)
     shuffled = list(candidates)
     random.shuffle(shuffled)
 
-    mixes = [select(tasks, 20, criteria=Criteria(seed=seed)) for tasks in (candidates, shuffled)]
+    mixes = [select(tasks, 20, seed=seed) for tasks in (candidates, shuffled)]
 
     assert mixes[0] == mixes[1]
-    assert ids(mixes[0]) != ids(select(candidates, 20, criteria=Criteria(seed=seed + 1)))
+    assert ids(mixes[0]) != ids(select(candidates, 20, seed=seed + 1))
 
 
 def test_a_number_is_shared_equally_and_the_rest_goes_to_the_first_domains() -> None:
     candidates = [*made(20), *made(20, "choice"), *made(20, "text")]
 
-    assert select(candidates, 20).counts == {"choice": 7, "math": 7, "text": 6}
+    assert Counter(task.kind for task in select(candidates, 20).tasks) == {"choice": 7, "math": 7, "text": 6}
 
 
 def test_a_domain_that_the_data_set_names_goes_before_the_kind() -> None:
@@ -173,29 +160,14 @@ def test_near_duplicates_and_test_tasks_are_left_out_and_recorded() -> None:
     assert not {"b", "c"} & set(ids(mix))
 
 
-def test_the_most_difficult_are_chosen_if_only_they_are_considered() -> None:
-    mix = select(made(50), 10, criteria=Criteria(harder=1))
-
-    assert {task.metadata["level"] for task in mix.tasks} == {5}
-
-
-def test_measured_pass_rates_go_before_levels() -> None:
+def test_the_most_difficult_are_considered_by_pass_rates_before_levels() -> None:
     candidates = made(50)
-    rates = {task.id: 1.0 for task in candidates} | {task.id: 0.1 for task in candidates[:5]}
+    hard = [task.model_copy(update={"metadata": {"pass_rate": 0.1, "level": 1}}) for task in candidates[:15]]
+    easy = [task.model_copy(update={"metadata": {"pass_rate": 1.0, "level": 5}}) for task in candidates[15:]]
 
-    mix = select(candidates, 5, criteria=Criteria(harder=1, pass_rates=rates))
+    mix = select([*hard, *easy], 5)
 
-    assert sorted(ids(mix)) == sorted(task.id for task in candidates[:5])
-
-
-def test_tasks_outside_the_wanted_pass_rates_are_left_out() -> None:
-    candidates = made(6)
-    rates = dict(zip([task.id for task in candidates], [0.0, 0.05, 0.5, 0.95, 1.0], strict=False))
-
-    mix = select(candidates, 4, criteria=Criteria(pass_rates=rates, pass_between=(0.05, 0.95)))
-
-    assert {one.id for one in mix.dropped} == {"math-0-0", "math-0-4"}
-    assert "math-0-5" in ids(mix)  # nothing was measured
+    assert set(ids(mix)) <= {task.id for task in hard}
 
 
 def spread(texts: Sequence[str]) -> float:
@@ -246,29 +218,6 @@ def test_difficulty_is_read_from_what_data_sets_say(metadata: dict[str, object],
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("r.json", json.dumps({"a": 0.5, "b": 1})),
-        ("r.json", json.dumps([{"id": "a", "pass_rate": 0.5}, {"id": "b", "pass_rate": 1}])),
-        ("r.csv", "id,pass_rate\na,0.5\nb,1\n"),
-        ("r.jsonl", '{"id": "a", "pass_rate": 0.5}\n{"id": "b", "pass_rate": 1}\n'),
-    ],
-)
-def test_pass_rates_are_read_from_objects_and_rows(name: str, content: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(content)
-
-    assert read_pass_rates(tmp_path / name) == {"a": 0.5, "b": 1.0}
-
-
-@pytest.mark.parametrize("rate", ["often", None, 1.5, -0.1, [1], "nan"])
-def test_a_pass_rate_is_a_number_from_0_to_1(rate: object, tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text(json.dumps({"a": rate}))
-
-    with pytest.raises(UsageError, match="the pass rate of a must be"):
-        read_pass_rates(tmp_path / "r.json")
-
-
-@pytest.mark.parametrize(
     ("counts", "told"),
     [
         ({"math": 11}, "too few tasks are left (math has 10 of 11): add files, or ask for -n math=10"),
@@ -284,23 +233,13 @@ def test_a_mix_that_cannot_be_made_is_explained(counts: dict[str, int] | int, to
     assert told in str(caught.value)
 
 
-def test_fewer_tasks_than_asked_for_can_be_allowed() -> None:
-    mix = select(made(10), 20, criteria=Criteria(fewer_allowed=True))
-
-    assert (len(mix.tasks), mix.counts, mix.available) == (10, {"math": 20}, {"math": 10})
+def test_without_a_number_there_are_as_many_as_there_are() -> None:
+    assert len(select(made(10)).tasks) == 10
 
 
 def test_one_id_in_two_files_is_an_error() -> None:
     with pytest.raises(UsageError, match="3 ids occur twice, the first is math-0-0"):
         select([*made(3), *made(3)], 2)
-
-
-@pytest.mark.parametrize(
-    "criteria", [Criteria(harder=0.5), Criteria(pass_between=(0.9, 0.1)), Criteria(pass_between=(-1, 1))]
-)
-def test_settings_that_make_no_sense_are_refused(criteria: Criteria) -> None:
-    with pytest.raises(UsageError):
-        select(made(10), 2, criteria=criteria)
 
 
 @pytest.mark.parametrize(("text", "counts"), [("960", 960), ("math=2,code=1", {"math": 2, "code": 1})])
@@ -314,24 +253,19 @@ def test_counts_of_another_form_are_refused(text: str) -> None:
         parse_counts(text)
 
 
-def test_a_manifest_says_what_the_mix_was_made_of_and_can_be_read_back(tmp_path: Path) -> None:
+def test_a_manifest_says_what_the_mix_was_made_of() -> None:
     candidates, tested = [*made(30), *made(30, "choice")], made(5, seed=9)
     leaked = Task(id="leaked", question=tested[2].question, gold="1")
-    criteria = Criteria(seed=4, harder=1)
-    mix = select([*candidates, leaked], 10, against=tested, criteria=criteria)
+    mix = select([*candidates, leaked], 10, against=tested, seed=4)
 
-    said = manifest(mix, criteria, inputs={"a.jsonl": [*candidates, leaked]}, against={"t.jsonl": tested})
-
-    path = save_manifest(str(tmp_path / "mix.jsonl"), said)
+    said = manifest(mix, seed=4, inputs={"a.jsonl": [*candidates, leaked]}, against={"t.jsonl": tested})
 
     assert (said["tasks"], said["seed"], said["chosen"]) == (10, 4, {"choice": 5, "math": 5})
     assert said["sources"] == {"made-choice": 5, "made-math": 5}
-    assert said["mean_difficulty"] == {"choice": 1.0, "math": 1.0}
     assert (said["left_out"], said["dropped"][0]["because_of"]) == ({"contaminated": 1}, "math-9-2")
     named = [(one["name"], one["tasks"]) for one in (*said["inputs"], *said["against"])]
     assert named == [("a.jsonl", 61), ("t.jsonl", 5)]
     assert said["sha256"] == tasks_hash(mix.tasks)
-    assert json.loads(path.read_text("utf-8")) == said
 
 
 def test_real_tasks_of_four_data_sets_make_a_mix() -> None:

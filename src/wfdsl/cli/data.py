@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.cli import data_examples
@@ -95,10 +98,6 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|NAME",
         help="test tasks that no chosen task may be similar to; repeatable",
     )
-    parser.add_argument("--pass-rates", metavar="FILE", help="measured pass rates by id, as JSON or rows id,pass_rate")
-    parser.add_argument(
-        "--pass-between", nargs=2, type=float, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help="leave out the others"
-    )
     parser.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest is written next to it"
     )
@@ -126,8 +125,6 @@ def _read(args: argparse.Namespace) -> list[Task]:
 
 def _kinds(tasks: list[Task]) -> str:
     """The formats of tasks and what they are graded as, such as `gsm8k: 3 math`."""
-    from collections import Counter
-
     counts = Counter((task.source or "unnamed", task.kind) for task in tasks)
     return ", ".join(f"{source}: {count} {kind}" for (source, kind), count in sorted(counts.items()))
 
@@ -148,8 +145,6 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _summary(tasks: list[Task]) -> list[str]:
-    from collections import Counter
-
     lines = [counted(len(tasks), "task")]
     for name, values in (
         ("kinds", Counter(task.kind for task in tasks)),
@@ -186,32 +181,19 @@ def _write(tasks: list[Task], out: str | None) -> int:
 
 def _select(args: argparse.Namespace) -> int:
     from wfdsl.tasks.loading import load_tasks
-    from wfdsl.tasks.selection import (
-        PAPER_COUNT,
-        Criteria,
-        manifest,
-        parse_counts,
-        read_pass_rates,
-        save_manifest,
-        select,
-    )
+    from wfdsl.tasks.selection import manifest, parse_counts, select
     from wfdsl.tasks.task import save_tasks
 
-    criteria = Criteria(
-        seed=args.seed,
-        pass_rates=read_pass_rates(args.pass_rates) if args.pass_rates else {},
-        pass_between=(args.pass_between[0], args.pass_between[1]),
-        fewer_allowed=args.count is None,
-    )
-    counts = PAPER_COUNT if args.count is None else parse_counts(args.count)
+    counts = None if args.count is None else parse_counts(args.count)
     inputs = {name: load_tasks(name) for name in args.files}
     against = {name: load_tasks(name) for name in args.against}
     candidates = [task for tasks in inputs.values() for task in tasks]
     tested = [task for tasks in against.values() for task in tasks]
-    mix = select(candidates, counts, against=tested, criteria=criteria)
+    mix = select(candidates, counts, against=tested, seed=args.seed)
     save_tasks(args.out, mix.tasks)
-    made = manifest(mix, criteria, inputs=inputs, against=against)
-    path = save_manifest(args.out, made)
+    made = manifest(mix, seed=args.seed, inputs=inputs, against=against)
+    path = Path(f"{args.out}.manifest.json")
+    path.write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(_counts(made["chosen"], made["left_out"], len(candidates)), file=sys.stderr)
     print(f"{len(mix.tasks)} tasks -> {args.out}, manifest -> {path}", file=sys.stderr)
     return OK

@@ -48,17 +48,23 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
     Raises:
         UsageError: they cannot be read, or there are none.
     """
+    from wfdsl.tasks.conversion import parse_mapping
     from wfdsl.tasks.loading import load_tasks
 
     if not args.tasks:
         raise UsageError("give --tasks: FILE.jsonl, a data set or gym/seven")
-    columns, seed = _columns(args.map), args.sample_seed
+    columns = parse_mapping(args.map) if args.map else None
     formats = _answer_formats(args) if "answer_format" in args else None
     found = [
         task
         for name in args.tasks
         for task in load_tasks(
-            name, format=args.task_format, limit=args.limit, seed=seed, columns=columns, answer_formats=formats
+            name,
+            format=args.task_format,
+            limit=args.limit,
+            seed=args.sample_seed,
+            columns=columns,
+            answer_formats=formats,
         )
     ]
     if not found:
@@ -72,13 +78,3 @@ def _answer_formats(args: argparse.Namespace) -> dict[str, str]:
     if args.answer_format is not None:
         return dict.fromkeys(ANSWER_FORMATS, args.answer_format)
     return {} if args.protocol == "paper" else dict(ANSWER_FORMATS)
-
-
-def _columns(mapping: str | None) -> dict[str, str] | None:
-    columns: dict[str, str] = {}
-    for part in filter(None, (mapping or "").split(",")):
-        ours, equals, theirs = part.partition("=")
-        if not ours or not equals or not theirs:
-            raise UsageError(f"--map {part!r}: write FIELD=COLUMN, such as question=prompt")
-        columns[ours] = theirs
-    return columns or None

@@ -122,13 +122,12 @@ def livecodebench(row: Values, origin: Origin) -> Task:
     cases = [*_cases(row, "public_test_cases"), *_cases(row, "private_test_cases")]
     if not cases:
         raise BadRow("it has no test cases")
-    called = _called(row)
     return origin.task(
         _contest_question(row),
         "",
         "code",
         given_id=text(row, "question_id"),
-        tests=_of_cases(called, cases) if called else stdin_tests(cases),
+        tests=_tests_of(row, cases),
         metadata={
             "level": row.get("difficulty"),
             "platform": row.get("platform"),
@@ -172,13 +171,6 @@ def _is_case(case: object) -> bool:
     return isinstance(case, dict) and isinstance(case.get("input"), str) and isinstance(case.get("output"), str)
 
 
-def _called(row: Values) -> str:
-    """The function that tests call; empty if they use standard input."""
-    known = parsed(row.get("metadata") or "{}", "metadata")
-    name = str(known.get("func_name") or "") if isinstance(known, dict) else ""
-    return f"Solution.{name}" if name and "class Solution" in str(row.get("starter_code") or "") else name
-
-
 def _contest_question(row: Values) -> str:
     statement, starter = text(row, "question_content").strip(), str(row.get("starter_code") or "").strip()
     if starter:
@@ -191,14 +183,9 @@ def _contest_question(row: Values) -> str:
     )
 
 
-def stdin_tests(cases: list[dict[str, str]]) -> CodeTests:
+def stdin_tests(inputs: tuple[str, ...], expected: tuple[str, ...]) -> CodeTests:
     """Tests of a program that reads standard input."""
-    return CodeTests(
-        style="stdin",
-        inputs=tuple(case["input"] for case in cases),
-        expected=tuple(case["output"] for case in cases),
-        preamble=_COMPETITION_IMPORTS,
-    )
+    return CodeTests(style="stdin", inputs=inputs, expected=expected, preamble=_COMPETITION_IMPORTS)
 
 
 def called_tests(name: str, inputs: tuple[str, ...], expected: tuple[str, ...]) -> CodeTests:
@@ -208,9 +195,15 @@ def called_tests(name: str, inputs: tuple[str, ...], expected: tuple[str, ...]) 
     )
 
 
-def _of_cases(called: str, cases: list[dict[str, str]]) -> CodeTests:
-    inputs = tuple(_arguments(case["input"]) for case in cases)
-    return called_tests(called, inputs, tuple(_one_json(case["output"]) for case in cases))
+def _tests_of(row: Values, cases: list[dict[str, str]]) -> CodeTests:
+    """Tests that call a function, if the row names one, else of a program that reads standard input."""
+    known = parsed(row.get("metadata") or "{}", "metadata")
+    name = str(known.get("func_name") or "") if isinstance(known, dict) else ""
+    inputs, outputs = tuple(case["input"] for case in cases), tuple(case["output"] for case in cases)
+    if not name:
+        return stdin_tests(inputs, outputs)
+    method = f"Solution.{name}" if "class Solution" in str(row.get("starter_code") or "") else name
+    return called_tests(method, tuple(map(_arguments, inputs)), tuple(map(_one_json, outputs)))
 
 
 def _arguments(lines: str) -> str:

@@ -1,4 +1,4 @@
-"""Conversion of rows to tasks: ids, required columns, rows with the fields of tasks, and column mappings.
+"""Conversion of rows to tasks: cells, ids, options, rows with the fields of tasks, and column mappings.
 
 A row that cannot be converted is a `BadRow`; `load_tasks` adds its place.
 """
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, get_args
 from pydantic import ValidationError
 
 from wfdsl.errors import UsageError
-from wfdsl.tasks.task import CodeTests, Kind, Task
+from wfdsl.tasks.task import Kind, Task
 
 Values: TypeAlias = Mapping[str, Any]
 """A row: values by column."""
@@ -39,25 +39,14 @@ class Origin:
     source: str
     split: str = ""
 
-    def task(
-        self,
-        question: str,
-        gold: str,
-        kind: Kind,
-        *,
-        given_id: object = None,
-        choices: tuple[str, ...] = (),
-        accepted: tuple[str, ...] = (),
-        tests: CodeTests | None = None,
-        metadata: Values | None = None,
-    ) -> Task:
+    def task(self, question: str, gold: str, kind: Kind, *, given_id: object = None, **fields: Any) -> Task:
         """The validated task. Without an id in its row it gets one from its content.
 
         Raises:
             ValidationError: it could not be graded, or has no question.
             ValueError: its metadata holds a number that is not finite.
         """
-        known = {name: value for name, value in (metadata or {}).items() if is_given(value)}
+        known = {name: value for name, value in fields.pop("metadata", {}).items() if is_given(value)}
         return Task(
             id=self.identify(given_id, question, gold),
             question=question,
@@ -65,10 +54,8 @@ class Origin:
             kind=kind,
             source=self.source,
             split=self.split,
-            choices=choices,
-            accepted=accepted,
-            tests=tests,
             metadata=json.loads(_ENCODER.encode(known)),  # JSON's own types: dates and decimals as text
+            **fields,
         )
 
     def identify(self, given: object, question: str, gold: str) -> str:
@@ -105,18 +92,21 @@ def to_task(reader: Reader, row: Values, origin: Origin) -> Task:
     return task
 
 
+def first(row: Values, *columns: str) -> Any:
+    """The value of the first of the columns that is not empty; None if all are."""
+    return next((row[column] for column in columns if is_given(row.get(column))), None)
+
+
 def text(row: Values, *columns: str) -> str:
     """The value of the first of the columns that the row has, as text.
 
     Raises:
         BadRow: it has none of them, or they are empty.
     """
-    for column in columns:
-        value = row.get(column)
-        if is_given(value) and str(value).strip():
-            return plain(value)
-    named = " or ".join(f'"{column}"' for column in columns)
-    raise BadRow(f"it has no {named}")
+    value = next((row[column] for column in columns if is_given(row.get(column)) and str(row[column]).strip()), None)
+    if value is None:
+        raise BadRow("it has no " + " or ".join(f'"{column}"' for column in columns))
+    return plain(value)
 
 
 def is_given(value: object) -> bool:
@@ -135,9 +125,7 @@ def plain(value: object) -> str:
     if isinstance(value, (list, tuple, dict)):
         given = json.dumps(value, default=str, ensure_ascii=False)[:80]
         raise BadRow(f"a text is needed where it has {given}; write several values as one text, such as 1, 2")
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def texts(row: Values, column: str) -> tuple[str, ...]:
@@ -166,19 +154,19 @@ def parsed(value: object, column: str) -> Any:
         raise BadRow(f'"{column}" is not JSON: {error}') from error
 
 
-def letter_of(answer: object, options: Sequence[str]) -> str:
-    """The letter of an answer that is the index, the letter or the text of an option. Raises: BadRow."""
+def letter_of(answer: object, options: Sequence[str], labels: Sequence[str] = ()) -> str:
+    """The letter of an answer that is the label, the index, the letter or the text of an option. Raises: BadRow."""
     given = plain(answer).strip() if answer is not None else ""
     letters = ascii_uppercase[: len(options)]
-    if given.isdecimal() and given not in options and int(given) < len(options):
+    if labels.count(given) == 1 and len(labels) == len(options):
+        return letters[labels.index(given)]
+    if given.isdecimal() and (given not in options or isinstance(answer, int)) and int(given) < len(options):
         return letters[int(given)]
-    if isinstance(answer, int) and 0 <= answer < len(options):
-        return letters[answer]
     if len(given) == 1 and given in letters:
         return given
     if options.count(given) == 1:
         return letters[options.index(given)]
-    raise BadRow(f'"answer" is {answer!r}: neither the index, nor the letter, nor the text of one of the options')
+    raise BadRow(f"the answer is {answer!r}: neither the index, nor the letter, nor the text of one of the options")
 
 
 def lettered(question: str, options: Sequence[str]) -> str:
@@ -187,21 +175,15 @@ def lettered(question: str, options: Sequence[str]) -> str:
     return "\n".join([question.rstrip(), "", *lines])
 
 
-def _said(question: Any) -> Any:
-    """What the user says last in a chat; anything else as it is."""
-    is_chat = isinstance(question, list) and all(isinstance(turn, dict) for turn in question)
-    turns = [turn.get("content") for turn in question if turn.get("role") == "user"] if is_chat else []
-    return turns[-1] if turns else question
-
-
-def _choices(row: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def options_of(row: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The options of a row, and the labels of those that have their own, as ARC's may be numbers."""
-    given = parsed(row.get("choices"), "choices")
-    if given is None:
-        return (), ()
+    column = next((name for name in ("choices", "options") if row.get(name) is not None), None)
+    if column is None:
+        return tuple(plain(row[letter]) for letter in "ABCD" if is_given(row.get(letter))), ()
+    given = parsed(row[column], column)
     if isinstance(given, dict):
         return texts(given, "text"), texts(given, "label")
-    return texts({"choices": given}, "choices"), ()
+    return texts({column: given}, column), ()
 
 
 def own_task(row: Values, _origin: Origin) -> Task:
@@ -212,13 +194,12 @@ def own_task(row: Values, _origin: Origin) -> Task:
 
 def named_task(row: Values, origin: Origin) -> Task:
     """A row whose columns have the names of fields; all others are kept as metadata."""
-    row = {**row, "question": _said(row.get("question"))}
+    row = {**row, "question": said(row.get("question"))}
     given = {name: plain(row[name]) for name in _TEXT_FIELDS if row.get(name) is not None}
-    choices, labels = _choices(row)
-    if given.get("gold") in labels:
-        given["gold"] = ascii_uppercase[labels.index(given["gold"])]
-    elif choices and "gold" in given and given.get("kind", "choice") == "choice" and "," not in given["gold"]:
-        given["gold"] = letter_of(row["gold"], choices)
+    choices, labels = options_of({"choices": row.get("choices")})
+    is_choice = choices and given.get("kind", "choice") == "choice" and "," not in given.get("gold", ",")
+    if is_choice:
+        given["gold"] = letter_of(row["gold"], choices, labels)
     question, gold = given.get("question", ""), given.get("gold", "")
     if choices and choices[0] not in question:
         question = lettered(question, choices)
@@ -228,8 +209,8 @@ def named_task(row: Values, origin: Origin) -> Task:
         **given,
         "id": origin.identify(given.get("id"), question, gold),
         "question": question,
-        "gold": gold,
         "kind": _kind(given, choices),
+        "gold": gold,
         "choices": choices,
         "metadata": {name: value for name, value in row.items() if name not in _FIELDS and value is not None},
     }
@@ -237,22 +218,18 @@ def named_task(row: Values, origin: Origin) -> Task:
     return own_task(fields, origin)
 
 
-def mapped_task(columns: Mapping[str, str]) -> Reader:
-    """A reader of rows whose columns are mapped to fields.
-
-    Raises:
-        UsageError: no column is mapped to the question.
-    """
-    if "question" not in columns:
-        raise UsageError('the mapping has no "question": name its column (--map question=prompt,gold=answer)')
-    return lambda row, origin: named_task({name: _value(row, column) for name, column in columns.items()}, origin)
+def said(question: Any) -> Any:
+    """What the user says last in a chat; anything else as it is."""
+    is_chat = isinstance(question, list) and all(isinstance(turn, dict) for turn in question)
+    turns = [turn.get("content") for turn in question if turn.get("role") == "user"] if is_chat else []
+    return turns[-1] if turns else question
 
 
-def with_columns(reader: Reader, columns: Mapping[str, str]) -> Reader:
-    """A reader of rows whose columns are mapped to the columns that `reader` reads."""
-    return lambda row, origin: reader(
-        {**row, **{name: _value(row, column) for name, column in columns.items()}}, origin
-    )
+def _kind(given: dict[str, str], choices: tuple[str, ...]) -> str:
+    kind = given.get("kind", "custom" if "grader" in given else "choice" if choices else "math")
+    if kind not in get_args(Kind):
+        raise BadRow(f"its kind is {kind!r}: kinds are {', '.join(get_args(Kind))}")
+    return kind
 
 
 def parse_mapping(text: str) -> dict[str, str]:
@@ -272,6 +249,11 @@ def parse_mapping(text: str) -> dict[str, str]:
     return columns
 
 
+def mapped(row: Values, columns: Mapping[str, str]) -> Values:
+    """The columns that a mapping names, by their new names. Raises: BadRow."""
+    return {name: _value(row, column) for name, column in columns.items()}
+
+
 def _value(row: Values, column: str) -> Any:
     if column.startswith(_CONSTANT):
         return column.removeprefix(_CONSTANT)
@@ -282,14 +264,3 @@ def _value(row: Values, column: str) -> Any:
     if dot and isinstance(row.get(outer), dict):
         return _value(row[outer], inner)
     raise BadRow(f"it has no {column!r}; its columns are {', '.join(map(str, row))}")
-
-
-def _kind(given: dict[str, str], choices: tuple[str, ...]) -> str:
-    kinds = get_args(Kind)
-    if "kind" in given:
-        if given["kind"] not in kinds:
-            raise BadRow(f"its kind is {given['kind']!r}: kinds are {', '.join(kinds)}")
-        return given["kind"]
-    if "grader" in given:
-        return "custom"
-    return "choice" if choices else "math"

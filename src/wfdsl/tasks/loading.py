@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
-from itertools import islice
+from itertools import count, islice
 from os import PathLike
 from pathlib import Path
 from random import Random
@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from wfdsl.errors import UsageError
 from wfdsl.tasks import formats
-from wfdsl.tasks.conversion import BadRow, Origin, to_task, with_columns
+from wfdsl.tasks.conversion import BadRow, Origin, mapped, to_task
 from wfdsl.tasks.rows import SHORT_NAMES, Row, hub_name, is_data_file, read_folder, read_hub, read_rows
 from wfdsl.tasks.task import Task
 
@@ -106,38 +106,21 @@ def _task_source(name: str) -> TaskSource | None:
 
 def _rows(name: str) -> tuple[Iterable[Row], str]:
     """The rows of a file, folder or data set, and the name of the split."""
-    path, split = _path_and_split(name)
-    if path.is_dir():
-        return read_folder(path, split), split or _split_in(path.name)
+    path = Path(name).expanduser()
     if path.exists():
-        return read_rows(path), _split_in(path.name)
-    looks_like_a_file = name.startswith((".", "/", "~")) or is_data_file(Path(name))
-    wanted = None if looks_like_a_file else hub_name(name)
-    if wanted is not None:
-        return read_hub(wanted), wanted.split or ""
-    if looks_like_a_file:
+        words = re.split(r"[^a-z]+", path.name.lower())
+        split = next((split for split in _SPLITS if split in words), "")
+        return (read_folder(path) if path.is_dir() else read_rows(path)), split
+    if name.startswith((".", "/", "~")) or is_data_file(path):
         raise UsageError(f"{name}: there is no such file")
+    if wanted := hub_name(name):
+        return read_hub(wanted), wanted.split or ""
     known = ", ".join(SHORT_NAMES)
     raise UsageError(f"{name}: not a file, a gym (gym/seven) or a data set (OWNER/NAME, or one of {known})")
 
 
-def _path_and_split(name: str) -> tuple[Path, str | None]:
-    whole = Path(name).expanduser()
-    folder, sign, split = name.rpartition("@")
-    if sign and not whole.exists() and Path(folder).expanduser().is_dir():
-        return Path(folder).expanduser(), split
-    return whole, None
-
-
-def _split_in(file_name: str) -> str:
-    words = re.split(r"[^a-z]+", file_name.lower())
-    return next((split for split in _SPLITS if split in words), "")
-
-
 def _sampled(rows: Iterable[Row], limit: int | None, seed: int | None) -> Iterable[Row]:
-    if limit is None:
-        return rows
-    if seed is None:
+    if limit is None or seed is None:
         return islice(rows, limit)
     every = list(rows)
     order = list(range(len(every)))
@@ -148,34 +131,27 @@ def _sampled(rows: Iterable[Row], limit: int | None, seed: int | None) -> Iterab
 def _tasks(
     rows: Iterable[Row], split: str, *, name: str, format_name: str | None, columns: Mapping[str, str] | None
 ) -> list[Task]:
-    chosen: formats.Format | None = None
-    origin = Origin("", split)
+    chosen = formats.FORMATS["fields"] if columns else None
+    if format_name is not None:
+        chosen = formats.format_named(format_name)
     tasks: dict[str, Task] = {}
     places: dict[str, str] = {}
     for row in rows:
-        if chosen is None:
-            chosen = _format(row, name, format_name, columns)
-            reader = with_columns(chosen.read, columns) if format_name and columns else chosen.read
-            origin = Origin(re.split(r"[.#@]", Path(name).name)[0] if chosen.named_by_file else chosen.name, split)
+        chosen = chosen or formats.recognise(row.values, place=row.place)
+        origin = Origin(re.split(r"[.#@]", Path(name).name)[0] if chosen.named_by_file else chosen.name, split)
         try:
-            task = to_task(reader, row.values, origin)
+            values = row.values
+            if columns:  # of the fields of tasks, or with a format, of the columns that it reads
+                values = {**(values if format_name else {}), **mapped(values, columns)}
+            task = to_task(chosen.read, values, origin)
         except BadRow as error:
-            of_format = f" of the format {chosen.name}" if chosen.name in formats.FORMATS else ""
-            raise UsageError(f"{row.place}: no task{of_format}: {error}") from error
+            raise UsageError(f"{row.place}: no task of the format {chosen.name}: {error}") from error
         if task.id in tasks:
             task = _renumbered(task, row, tasks, places, origin)
         tasks[task.id], places[task.id] = task, row.place
     if not tasks:
         raise UsageError(f"{name}: it has no rows")
     return list(tasks.values())
-
-
-def _format(row: Row, name: str, format_name: str | None, columns: Mapping[str, str] | None) -> formats.Format:
-    if format_name is not None:
-        return formats.format_named(format_name)
-    if columns:
-        return formats.mapping_format(columns)
-    return formats.recognise(row.values, place=row.place, name=name)
 
 
 def _renumbered(task: Task, row: Row, tasks: Mapping[str, Task], places: Mapping[str, str], origin: Origin) -> Task:
@@ -189,7 +165,5 @@ def _renumbered(task: Task, row: Row, tasks: Mapping[str, Task], places: Mapping
             f"{row.place}: the id {task.id!r} is also the id of {places[task.id]}; ids must be unique in a data set. "
             "Fix the file, or map the columns without an id (--map question=...,gold=...) to get ids from the content"
         )
-    number = 2
-    while f"{task.id}#{number}" in tasks:
-        number += 1
+    number = next(number for number in count(2) if f"{task.id}#{number}" not in tasks)
     return task.model_copy(update={"id": f"{task.id}#{number}"})

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from wfdsl.errors import UsageError
-from wfdsl.installation import install_command
+from wfdsl.installation import require_packages
 
 _LONGEST_FIELD = 1 << 28  # characters of a CSV field: LiveCodeBench has tests of megabytes
 _PARQUET_BATCH = 256  # rows
 _OPTIONS = ("A", "B", "C", "D")  # of MMLU
 _NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:#(?P<config>[^@]+))?(?:@(?P<split>.+))?", re.ASCII)
-_SAVED = ("dataset_dict.json", "state.json")  # files that `save_to_disk` writes next to the data
 _USUAL_SPLITS = ("test", "validation", "train")  # in this order if no split is named: our choice
 
 
@@ -94,21 +93,17 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def read_folder(path: Path, split: str | None = None) -> Iterator[Row]:
-    """The rows of a folder: a data set that `datasets` saved, or data files in the order of their names.
+def read_folder(path: Path) -> Iterator[Row]:
+    """The rows of the data files of a folder, in the order of their names.
 
     Raises:
-        UsageError: there are no rows, or there is no such split.
+        UsageError: there are none, or one cannot be read.
     """
-    if not any((path / name).exists() for name in _SAVED):
-        for file in _data_files(path, split):
-            yield from read_rows(file)
-        return
-    try:
-        data = _datasets(str(path)).load_from_disk(str(path))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read as a saved data set: {_line(error)}") from error
-    yield from _data_set_rows(data, str(path), split)
+    files = sorted(file for file in path.iterdir() if is_data_file(file) and not file.name.startswith("."))
+    if not files:
+        raise UsageError(f"{path}: the folder has no data files ({', '.join(_READERS)})")
+    for file in files:
+        yield from read_rows(file)
 
 
 def read_hub(wanted: HubName) -> Iterator[Row]:
@@ -117,7 +112,10 @@ def read_hub(wanted: HubName) -> Iterator[Row]:
     Raises:
         UsageError: `datasets` is not installed, or the data set cannot be loaded.
     """
-    datasets = _datasets(str(wanted))
+    try:
+        import datasets  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(f'{wanted}: a data set needs the package datasets: pip install "datasets>=5,<6"') from error
     try:
         if wanted.files:
             data = datasets.load_dataset(
@@ -125,9 +123,10 @@ def read_hub(wanted: HubName) -> Iterator[Row]:
             )
         else:
             data = datasets.load_dataset(wanted.name, wanted.config, split=wanted.split)
-    except _hub_errors() as error:
+    except Exception as error:  # names, configurations and the network: of httpx, OSErrors and others
+        cause = " ".join(str(error).split())[:300]
         raise UsageError(
-            f"{wanted}: cannot be loaded from the Hugging Face hub: {_line(error)}. Check the name and the connection; "
+            f"{wanted}: cannot be loaded from the Hugging Face hub: {cause}. Check the name and the connection; "
             "gated data sets need `hf auth login`; files that you have can be named by their path"
         ) from error
     yield from _data_set_rows(data, str(wanted), wanted.split)
@@ -145,19 +144,6 @@ def hub_name(text: str) -> HubName | None:
 def is_data_file(path: Path) -> bool:
     """Whether `read_rows` reads files with this suffix."""
     return _suffix(path) in _READERS
-
-
-def optional_module(module: str, *, needed_for: str, install: str) -> Any:
-    """A module of an optional package.
-
-    Raises:
-        UsageError: the package is not installed.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise UsageError(f"{needed_for} needs the package {package}: {install}") from error
 
 
 def _suffix(path: Path) -> str:
@@ -213,7 +199,7 @@ def _json_row(place: str, value: object) -> Row:
 def _csv(path: Path) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
     with _open(path) as file:
-        cells = csv.reader(file, delimiter="\t" if _suffix(path) == ".tsv" else ",", strict=True)
+        cells = csv.reader(file, strict=True)
         header: list[str] = []
         try:
             for row in filter(None, cells):
@@ -235,8 +221,8 @@ def _header(first: list[str]) -> list[str]:
 
 
 def _parquet(path: Path) -> Iterator[Row]:
-    parquet = optional_module("pyarrow.parquet", needed_for=f"{path}: parquet", install=install_command("eval"))
-    arrow = optional_module("pyarrow", needed_for=f"{path}: parquet", install=install_command("eval"))
+    require_packages(f"{path}: parquet", ["pyarrow"], "eval")
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     index = 0
     try:
         with parquet.ParquetFile(path) as file:
@@ -250,27 +236,10 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
     ".json": _json,
     ".csv": _csv,
-    ".tsv": _csv,
     ".parquet": _parquet,
 }
-
-
-def _data_files(folder: Path, split: str | None) -> list[Path]:
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and _holds_rows(file, folder))
-    chosen = [file for file in files if split is None or split in re.split(r"[^a-zA-Z0-9]+", file.name)]
-    if not chosen:
-        part = f" for the split {split!r}" if split else ""
-        raise UsageError(f"{folder}: the folder has no data files{part} (.jsonl, .json, .csv, .parquet)")
-    return chosen
-
-
-def _holds_rows(file: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    described = file.name.startswith("dataset_info") or file.name.endswith(".manifest.json")
-    return is_data_file(file) and not hidden and not described
 
 
 def _data_set_rows(data: Any, place: str, split: str | None) -> Iterator[Row]:
@@ -284,25 +253,3 @@ def _data_set_rows(data: Any, place: str, split: str | None) -> Iterator[Row]:
         data = data[wanted]
     for index, values in enumerate(data):
         yield Row(f"{place}, row {index}", values)
-
-
-def _datasets(place: str) -> Any:
-    return optional_module(
-        "datasets", needed_for=f"{place}: a Hugging Face data set", install='pip install "datasets>=5,<6"'
-    )
-
-
-def _hub_errors() -> tuple[type[Exception], ...]:
-    """What `datasets` raises for names, configurations, splits and the network.
-
-    The HTTP client of huggingface_hub raises its own errors without a network, which are not OSErrors.
-    """
-    known = (OSError, ValueError, RuntimeError)
-    try:
-        return (*known, import_module("huggingface_hub.errors").HTTPError)
-    except ImportError:
-        return known
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

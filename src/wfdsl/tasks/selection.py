@@ -6,25 +6,22 @@ say how; this way is ours. Every step is deterministic, and the order of the inp
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from hashlib import sha256
-from pathlib import Path
 from random import Random
 from typing import Any, Literal, TypeAlias
 
 from wfdsl._version import __version__
 from wfdsl.errors import UsageError
 from wfdsl.tasks import similarity
-from wfdsl.tasks.rows import read_rows
 from wfdsl.tasks.task import Task, task_line
 
 PAPER_COUNT = 960
 """The size of the paper's training mix."""
-HARDER = 3.0
+HARDER = 3
 """How many of the most difficult tasks are considered for each one that is chosen: our choice."""
 UNKNOWN = 0.5
 """The difficulty of tasks of which nothing is known, on the scale from 0 to 1."""
@@ -47,7 +44,7 @@ _LEVELS = {
 }
 """What levels of data sets begin with, the longer wordings first. The order is the data sets', the numbers ours."""
 
-Reason: TypeAlias = Literal["near-duplicate", "contaminated", "pass-rate"]
+Reason: TypeAlias = Literal["near-duplicate", "contaminated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,44 +53,16 @@ class Dropped:
 
     id: str
     reason: Reason
-    because_of: str = ""
+    because_of: str
     """The id of the task that it is like."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """The chosen tasks, and how they were chosen."""
+    """The chosen tasks, and what was left out."""
 
     tasks: tuple[Task, ...]
-    counts: Mapping[str, int]
-    """Tasks asked for, by domain."""
-    available: Mapping[str, int]
-    """Tasks that could have been chosen, by domain."""
     dropped: tuple[Dropped, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Criteria:
-    """What decides the choice."""
-
-    seed: int = 0
-    """Orders tasks of equal difficulty, and the mix."""
-    harder: float = HARDER
-    """How many of the most difficult tasks are considered for each one chosen; 1 takes the most difficult."""
-    pass_rates: Mapping[str, float] = field(default_factory=dict)
-    """Measured pass rates by task id; they take precedence over what data sets say."""
-    pass_between: tuple[float, float] = (0.0, 1.0)
-    """Tasks whose pass rate is outside are left out."""
-    fewer_allowed: bool = False
-    """Whether a domain may have fewer tasks than asked for."""
-
-    def check(self) -> None:
-        """Refuse values out of range. Raises: UsageError."""
-        low, high = self.pass_between
-        if self.harder < 1:
-            raise UsageError(f"harder must be at least 1 (got {self.harder})")
-        if not 0 <= low <= high <= 1:
-            raise UsageError(f"pass rates must be between 0 and 1, the lower bound first (got {low} and {high})")
 
 
 def domain(task: Task) -> str:
@@ -101,13 +70,11 @@ def domain(task: Task) -> str:
     return str(task.metadata.get("domain") or task.kind)
 
 
-def difficulty(task: Task, pass_rates: Mapping[str, float] | None = None) -> float | None:
+def difficulty(task: Task) -> float | None:
     """From 0 (every worker solves it) to 1; None if nothing is known.
 
-    A measured pass rate counts first, then what the data set says.
+    A measured `pass_rate` in the metadata counts first, then what the data set says.
     """
-    if pass_rates and task.id in pass_rates:
-        return 1 - pass_rates[task.id]
     known = task.metadata
     if isinstance(known.get("pass_rate"), (int, float)):
         return 1 - float(known["pass_rate"])
@@ -136,77 +103,45 @@ def parse_counts(text: str) -> dict[str, int] | int:
     return counts
 
 
-def read_pass_rates(path: str | Path) -> dict[str, float]:
-    """Pass rates by task id: a JSON object, or rows with the columns `id` and `pass_rate`.
-
-    Raises:
-        UsageError: it has another form, or a rate is not a number from 0 to 1.
-    """
-    file = Path(path)
-    if not file.exists():
-        raise UsageError(f"{file}: there is no such file of pass rates")
-    rates: dict[str, object] = {}
-    for row in read_rows(file):
-        if "id" in row.values and "pass_rate" in row.values:
-            rates[str(row.values["id"])] = row.values["pass_rate"]
-        else:
-            rates |= row.values
-    return {task: _rate(file, task, rate) for task, rate in rates.items()}
-
-
 def select(
-    tasks: Sequence[Task],
-    counts: Mapping[str, int] | int = PAPER_COUNT,
-    *,
-    against: Sequence[Task] = (),
-    criteria: Criteria | None = None,
+    tasks: Sequence[Task], counts: Mapping[str, int] | int | None = None, *, against: Sequence[Task] = (), seed: int = 0
 ) -> Mix:
     """Choose a training mix: `counts` by domain, or a number that is shared equally among the domains.
 
+    Without counts there are as many as in the paper, or as many as there are. The seed orders tasks of equal
+    difficulty, and the mix.
+
     Raises:
-        UsageError: a domain has too few tasks, two tasks have one id, or a criterion is out of range.
+        UsageError: a domain has too few tasks, or two tasks have one id.
     """
-    criteria = criteria or Criteria()
-    criteria.check()
     ordered = _in_one_order(tasks)
-    kept, dropped = _without_dropped(ordered, against, criteria)
+    kept, dropped = _without_alike(ordered, against)
     by_domain: defaultdict[str, list[Task]] = defaultdict(list)
     for task in kept:
         by_domain[domain(task)].append(task)
-    asked = _shares(counts, sorted({domain(task) for task in ordered}))
-    available = {name: len(by_domain[name]) for name in asked}
-    if not criteria.fewer_allowed:
-        _refuse_shortage(asked, available)
-    chosen = [task for name, count in asked.items() for task in _chosen(by_domain[name], count, criteria)]
-    Random(criteria.seed).shuffle(chosen)
-    return Mix(tuple(chosen), asked, available, tuple(dropped))
+    asked = _shares(PAPER_COUNT if counts is None else counts, sorted({domain(task) for task in ordered}))
+    if counts is not None:
+        _refuse_shortage(asked, {name: len(by_domain[name]) for name in asked})
+    chosen = [task for name, count in asked.items() for task in _chosen(by_domain[name], count, seed)]
+    Random(seed).shuffle(chosen)
+    return Mix(tuple(chosen), tuple(dropped))
 
 
 def manifest(
-    mix: Mix, criteria: Criteria, *, inputs: Mapping[str, Sequence[Task]], against: Mapping[str, Sequence[Task]]
+    mix: Mix, *, seed: int, inputs: Mapping[str, Sequence[Task]], against: Mapping[str, Sequence[Task]]
 ) -> dict[str, Any]:
     """The JSON manifest of a mix: what makes the same one again, and what was left out.
 
-    Hashes are of tasks as lines of our own files, whatever format the input has. `mean_difficulty` is over tasks of
-    known difficulty; `alike`, `contained` and `dimensions` are the constants of `wfdsl.tasks.similarity`.
+    Hashes are of tasks as lines of our own files, whatever format the input has.
     """
     return {
         "version": 1,
         "wfdsl": __version__,
         "tasks": len(mix.tasks),
         "sha256": tasks_hash(mix.tasks),
-        "asked": dict(mix.counts),
-        "available": dict(mix.available),
         "chosen": _counted(domain(task) for task in mix.tasks),
         "sources": _counted(task.source for task in mix.tasks),
-        "mean_difficulty": _mean_difficulties(mix.tasks, criteria),
-        "seed": criteria.seed,
-        "harder": criteria.harder,
-        "pass_rates": len(criteria.pass_rates),
-        "pass_between": list(criteria.pass_between),
-        "alike": similarity.ALIKE,
-        "contained": similarity.CONTAINED,
-        "dimensions": similarity.DIMENSIONS,
+        "seed": seed,
         "inputs": [_input(name, tasks) for name, tasks in inputs.items()],
         "against": [_input(name, tasks) for name, tasks in against.items()],
         "left_out": _counted(one.reason for one in mix.dropped),
@@ -215,26 +150,9 @@ def manifest(
     }
 
 
-def save_manifest(mix_file: str, made: Mapping[str, Any]) -> Path:
-    """Write a manifest next to the file of its mix; its path.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
-    path = Path(f"{mix_file}.manifest.json")
-    try:
-        path.write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return path
-
-
 def tasks_hash(tasks: Iterable[Task]) -> str:
     """The SHA-256 of tasks as lines of a file."""
-    digest = sha256()
-    for task in tasks:
-        digest.update(f"{task_line(task)}\n".encode())
-    return digest.hexdigest()
+    return sha256("".join(f"{task_line(task)}\n" for task in tasks).encode()).hexdigest()
 
 
 def _of_level(level: object) -> float | None:
@@ -250,19 +168,6 @@ def _of_level(level: object) -> float | None:
     return None
 
 
-def _rate(file: Path, task: str, rate: object) -> float:
-    try:
-        value = float(json.loads(rate) if isinstance(rate, str) else rate)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0 <= value <= 1:
-        raise UsageError(
-            f"{file}: the pass rate of {task} must be a number from 0 to 1 (got {rate!r}). The file holds a JSON "
-            "object of ids and rates, or rows with the columns id and pass_rate"
-        )
-    return value
-
-
 def _in_one_order(tasks: Sequence[Task]) -> list[Task]:
     repeated = [name for name, count in Counter(task.id for task in tasks).items() if count > 1]
     if repeated:
@@ -270,23 +175,13 @@ def _in_one_order(tasks: Sequence[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: task.id)
 
 
-def _without_dropped(
-    tasks: list[Task], against: Sequence[Task], criteria: Criteria
-) -> tuple[list[Task], list[Dropped]]:
-    dropped = [Dropped(task.id, "pass-rate") for task in tasks if _outside(task, criteria)]
+def _without_alike(tasks: list[Task], against: Sequence[Task]) -> tuple[list[Task], list[Dropped]]:
     tested = similarity.overlaps([task.question for task in tasks], [task.question for task in against])
-    dropped += [Dropped(tasks[here].id, "contaminated", against[there].id) for here, there in tested.items()]
-    gone = {one.id for one in dropped}
-    left = [task for task in tasks if task.id not in gone]
+    dropped = [Dropped(tasks[here].id, "contaminated", against[there].id) for here, there in tested.items()]
+    left = [task for number, task in enumerate(tasks) if number not in tested]
     same = similarity.near_duplicates([task.question for task in left])
     dropped += [Dropped(left[later].id, "near-duplicate", left[first].id) for later, first in same.items()]
     return [task for number, task in enumerate(left) if number not in same], dropped
-
-
-def _outside(task: Task, criteria: Criteria) -> bool:
-    low, high = criteria.pass_between
-    rate = criteria.pass_rates.get(task.id, task.metadata.get("pass_rate"))
-    return isinstance(rate, (int, float)) and not low <= rate <= high
 
 
 def _shares(counts: Mapping[str, int] | int, domains: list[str]) -> dict[str, int]:
@@ -310,19 +205,19 @@ def _refuse_shortage(asked: Mapping[str, int], available: Mapping[str, int]) -> 
         raise UsageError(f"too few tasks are left ({'; '.join(short)}): add files, or ask for -n {most}")
 
 
-def _chosen(tasks: list[Task], count: int, criteria: Criteria) -> list[Task]:
+def _chosen(tasks: list[Task], count: int, seed: int) -> list[Task]:
     """The diverse ones among the most difficult ones."""
     if not count:
         return []
     shuffled = list(tasks)
-    Random(criteria.seed).shuffle(shuffled)
-    ranked = sorted(shuffled, key=lambda task: -_ranked(task, criteria))[: round(count * criteria.harder)]
+    Random(seed).shuffle(shuffled)
+    ranked = sorted(shuffled, key=_ease)[: count * HARDER]
     return [ranked[number] for number in similarity.farthest_first([task.question for task in ranked], count)]
 
 
-def _ranked(task: Task, criteria: Criteria) -> float:
-    known = difficulty(task, criteria.pass_rates)
-    return UNKNOWN if known is None else known
+def _ease(task: Task) -> float:
+    known = difficulty(task)
+    return -(UNKNOWN if known is None else known)
 
 
 def _input(name: str, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -331,11 +226,3 @@ def _input(name: str, tasks: Sequence[Task]) -> dict[str, Any]:
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
-
-
-def _mean_difficulties(tasks: Sequence[Task], criteria: Criteria) -> dict[str, float | None]:
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    for task in tasks:
-        known = difficulty(task, criteria.pass_rates)
-        found[domain(task)] += [] if known is None else [known]
-    return {name: round(sum(known) / len(known), 4) if known else None for name, known in sorted(found.items())}

@@ -1,4 +1,4 @@
-"""Near-duplicate texts (shingles with a prefix filter), and diverse texts (farthest first in a hashed vector space).
+"""Near-duplicate texts (shingles with a prefix filter), and diverse texts (farthest first).
 
 Near duplicates are exact over all pairs without comparing all pairs. A text is a set of shingles (three tokens in a
 row). Two texts are alike if they share most of their shingles. So a text must share at least one of its rarest shingles
@@ -7,16 +7,10 @@ with each text that is like it, and only such pairs are compared.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
-
-from wfdsl.installation import install_command
-from wfdsl.tasks.rows import optional_module
+from collections.abc import Sequence
 
 ALIKE = 0.7
 """The least share of shared shingles, of all shingles of both texts. Our choice."""
@@ -24,8 +18,6 @@ CONTAINED = 0.8
 """The same of the shorter text alone, for a text that is quoted in a longer one. Our choice."""
 QUOTED = 20
 """The fewest shingles of a text that counts as quoted: shorter ones occur in other texts by chance. Our choice."""
-DIMENSIONS = 512
-"""Size of the hashed vectors. Our choice: collisions between a few thousand short texts stay below their overlap."""
 
 _SHINGLE = 3  # tokens
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -33,8 +25,8 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 def near_duplicates(texts: Sequence[str]) -> dict[int, int]:
     """The texts that are like an earlier text which is not itself a near duplicate: text -> earlier text."""
-    every = _shingled(texts)
-    index = _Index(_frequencies(every))
+    every = [_shingles(text) for text in texts]
+    index = _Index(every)
     found: dict[int, int] = {}
     for number, shingles in enumerate(every):
         like = index.first_like(shingles)
@@ -47,8 +39,8 @@ def near_duplicates(texts: Sequence[str]) -> dict[int, int]:
 
 def overlaps(texts: Sequence[str], others: Sequence[str]) -> dict[int, int]:
     """The texts that are like one of the others: text -> first such other."""
-    every = _shingled([*texts, *others])
-    index = _Index(_frequencies(every))
+    every = [_shingles(text) for text in (*texts, *others)]
+    index = _Index(every)
     for number, shingles in enumerate(every[len(texts) :]):
         index.add(number, shingles)
     likes = ((number, index.first_like(shingles)) for number, shingles in enumerate(every[: len(texts)]))
@@ -58,25 +50,22 @@ def overlaps(texts: Sequence[str], others: Sequence[str]) -> dict[int, int]:
 def farthest_first(texts: Sequence[str], count: int) -> list[int]:
     """The first text, then repeatedly the text that is farthest from the chosen ones; of equal ones the earlier one.
 
-    Source: greedy k-centre (Gonzalez 1985), within a factor of two of the best spread.
+    Two texts are as near as the share of their words that both have. Source: greedy k-centre (Gonzalez 1985), within a
+    factor of two of the best spread.
     """
     if count >= len(texts):
         return list(range(len(texts)))
-    numpy = optional_module("numpy", needed_for="choosing diverse tasks", install=install_command("eval"))
-    vectors = _vectors(texts, numpy)
-    chosen = [0]
-    nearest = vectors @ vectors[0]
+    words = [frozenset(_TOKEN.findall(text.lower())) for text in texts]
+    chosen, nearest = [0], [0.0] * len(texts)
     for _ in range(count - 1):
-        nearest[chosen[-1]] = numpy.inf
-        farthest = int(nearest.argmin())
-        chosen.append(farthest)
-        numpy.maximum(nearest, vectors @ vectors[farthest], out=nearest)
+        newest = words[chosen[-1]]
+        nearest[chosen[-1]] = math.inf
+        for number, nearness in enumerate(nearest):
+            if nearness < 1:
+                shared = len(newest & words[number])
+                nearest[number] = max(nearness, shared / (len(newest) + len(words[number]) - shared))
+        chosen.append(min(range(len(texts)), key=nearest.__getitem__))
     return chosen
-
-
-def _tokens(text: str) -> list[str]:
-    """The words, numbers and signs of a text, in lower case."""
-    return _TOKEN.findall(text.lower())
 
 
 def alike(one: frozenset[int], other: frozenset[int]) -> bool:
@@ -87,21 +76,11 @@ def alike(one: frozenset[int], other: frozenset[int]) -> bool:
     return shorter >= QUOTED and shared >= CONTAINED * shorter
 
 
-def _shingled(texts: Sequence[str]) -> list[frozenset[int]]:
-    numbers: dict[tuple[str, ...], int] = {}
-    return [
-        frozenset(numbers.setdefault(shingle, len(numbers)) for shingle in _shingles(_tokens(text))) for text in texts
-    ]
-
-
-def _shingles(words: list[str]) -> Iterator[tuple[str, ...]]:
-    if len(words) <= _SHINGLE:
-        return iter([tuple(words)])
-    return zip(*(words[start:] for start in range(_SHINGLE)), strict=False)
-
-
-def _frequencies(every: Iterable[frozenset[int]]) -> Counter[int]:
-    return Counter(shingle for shingles in every for shingle in shingles)
+def _shingles(text: str) -> frozenset[int]:
+    """The runs of three words, numbers and signs of a text in lower case, by their hashes."""
+    words = _TOKEN.findall(text.lower())
+    runs = zip(*(words[start:] for start in range(_SHINGLE)), strict=False) if len(words) > _SHINGLE else [tuple(words)]
+    return frozenset(map(hash, runs))
 
 
 class _Index:
@@ -111,8 +90,8 @@ class _Index:
     `|s| - ceil(ALIKE |s|) + 1` rarest is among all shingles of the other.
     """
 
-    def __init__(self, frequencies: Counter[int]) -> None:
-        self._frequencies = frequencies
+    def __init__(self, every: Sequence[frozenset[int]]) -> None:
+        self._frequencies = Counter(shingle for shingles in every for shingle in shingles)
         self._sets: dict[int, frozenset[int]] = {}
         self._by_any: dict[int, list[int]] = defaultdict(list)
         self._by_rarest: dict[int, list[int]] = defaultdict(list)
@@ -135,24 +114,3 @@ class _Index:
     def _rarest(self, shingles: frozenset[int]) -> list[int]:
         needed = len(shingles) - math.ceil(ALIKE * len(shingles)) + 1
         return sorted(shingles, key=lambda shingle: (self._frequencies[shingle], shingle))[:needed]
-
-
-def _vectors(texts: Sequence[str], numpy: Any) -> Any:
-    """One unit vector for each text: how often each word and pair occurs, the rarer the heavier."""
-    counted = [_counted(text) for text in texts]
-    spread = Counter(feature for features in counted for feature in features)
-    vectors = numpy.zeros((len(texts), DIMENSIONS), dtype=numpy.float32)
-    for row, features in enumerate(counted):
-        for feature, count in features.items():
-            weight = math.log1p(count) * math.log(1 + len(texts) / spread[feature])
-            # One bit of the hash is the sign, so that collisions cancel out on average.
-            vectors[row, (feature >> 1) % DIMENSIONS] += weight if feature & 1 else -weight
-    lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / numpy.maximum(lengths, 1e-9)
-
-
-def _counted(text: str) -> Counter[int]:
-    words = _tokens(text)
-    pairs = (f"{first} {second}" for first, second in itertools.pairwise(words))
-    # A hash that is the same in every process.
-    return Counter(zlib.crc32(feature.encode()) for feature in [*words, *pairs])
