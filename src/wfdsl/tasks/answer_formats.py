@@ -133,7 +133,9 @@ def boxed(solution: str) -> str:
 
 def _known(row: Values) -> Values:
     """A row with what trainers keep in a record of its own."""
-    extra = next((row[name] for name in ("extra_info", "info", "metadata") if isinstance(row.get(name), dict)), {})
+    extra: Values = next(
+        (row[name] for name in ("extra_info", "info", "metadata") if isinstance(row.get(name), dict)), {}
+    )
     return {**row, **extra}
 
 
