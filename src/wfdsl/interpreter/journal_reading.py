@@ -229,11 +229,15 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
         return tuple(
             Attempt(
                 tuple(json.loads(steps)),
-                *about,
-                reply_from_json(reply or "") if about[1] == "finished" or reply else None,
-                BudgetUsage(calls, tokens, usd),
+                worker,
+                status,
+                started,
+                finished,
+                error,
+                reply_from_json(reply or "") if status == "finished" or reply else None,
+                BudgetUsage(*charge),
             )
-            for steps, *about, reply, calls, tokens, usd in rows
+            for steps, worker, status, started, finished, error, reply, *charge in rows
         )
 
 
