@@ -9,8 +9,7 @@ import pytest
 
 from wfdsl import Conductor, UsageError, WorkerEntry
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.named import named_conductor
-from wfdsl.conductor.node import build
+from wfdsl.conductor.named import build, named_conductor
 from wfdsl.settings import from_table, options_of, to_table
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.scripted import ScriptedWorker
@@ -32,7 +31,6 @@ OTHERS: dict[str, Any] = {
     "tool": "function",
     "max_prose": 0,
     "max_subtask": 9,
-    "grammar_tokens": 500,
     "without": ["small"],
     "pick": 2,
     "shuffle": True,

@@ -10,8 +10,7 @@ import pytest
 from wfdsl import Pool, UsageError
 from wfdsl.cli.main import main
 from wfdsl.conductor.checkpoint import save_prompt
-from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.effort import EFFORTS
+from wfdsl.conductor.config import EFFORTS, ConductorConfig
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.prompt import Prompt

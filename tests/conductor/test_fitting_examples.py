@@ -95,43 +95,31 @@ def test_an_example_that_fits_is_shown_as_it_was_written() -> None:
     assert [example.fitting(tuple(range(7)), 5) for example in examples] == list(examples)
 
 
-def test_a_completion_keeps_its_prose_and_layout() -> None:
-    text = (
-        "Model 7 is [7].\nmodel_id = [  7, 12 ,\n 7 ]  # 7 and 12\n"
-        "subtasks = ['7', '12', '7']\naccess_list = [[], [0], 'all']"
-    )
-
-    fitting = example_from("Why?", text).fitting((1, 3, 7), 5)
-
-    assert fitting is not None
-    assert fitting.completion == text.replace("12 ,", "1 ,")
-
-
-def test_prose_and_subtasks_that_name_workers_follow_their_lists() -> None:
-    text = (
-        "Model 2 is the strongest coder, and models 0, 5 and 2 write well; worker #5 is slow. It has 2 parts.\n"
-        'model_id = [2, 0]\nsubtasks = ["Write 2 versions.", "Check what model 2 wrote."]\naccess_list = [[], [0]]'
-    )
-
-    fitting = example_from("Why?", text).fitting((0, 1, 3), 5)
-
-    assert fitting is not None
-    assert fitting.completion == (
-        "Model 1 is the strongest coder, and models 0, 3 and 1 write well; worker #3 is slow. It has 2 parts.\n"
-        'model_id = [1, 0]\nsubtasks = ["Write 2 versions.", "Check what model 1 wrote."]\naccess_list = [[], [0]]'
-    )
-    assert analyze(fitting.completion).workflow == fitting.workflow
-
-
-@pytest.mark.parametrize("prose", ["Model 2 codes better than Model 0.", "Models 1-3 are equal, model 2 too."])
-def test_prose_that_no_renumbering_keeps_true_is_left_out(prose: str) -> None:
+@pytest.mark.parametrize(
+    ("prose", "kept"),
+    [
+        ("Five models are weak, so one checks.", True),
+        ("Model 2 codes better.", False),
+        ("worker #5 is slow", False),
+        ("Models 1-3 are equal.", False),
+    ],
+)
+def test_prose_that_names_workers_by_number_is_left_out_where_they_change(prose: str, kept: bool) -> None:
     lists = 'model_id = [2, 2]\nsubtasks = ["a", "b"]\naccess_list = [[], [0]]'
 
     fitting = example_from("Why?", f"{prose}\n{lists}").fitting((1,), 5)
 
     assert fitting is not None
-    assert fitting.completion.startswith("model_id = [1, 1]")
+    assert fitting.prose.strip() == (prose if kept else "")
+    assert [step.worker for step in fitting.workflow] == [1, 1]
     assert fitting.fitting((1,), 5) == fitting
+
+
+def test_an_example_whose_subtask_names_a_worker_is_shown_to_its_own_workers_only() -> None:
+    example = example_from("Why?", 'model_id = [2]\nsubtasks = ["Check what model 2 wrote."]\naccess_list = [[]]')
+
+    assert example.fitting((1, 2), 5) == example
+    assert example.fitting((1,), 5) is None
 
 
 def test_an_example_of_too_many_steps_is_left_out_and_the_others_are_numbered_anew(tmp_path: Path) -> None:

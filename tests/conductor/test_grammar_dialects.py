@@ -130,16 +130,6 @@ def test_a_context_that_is_not_a_number_of_tokens_is_refused(context: Any) -> No
         Conductor(entry, grammar="on")
 
 
-def test_max_tokens_makes_the_bounds_fit_any_model() -> None:
-    entry = WorkerEntry(name="m", provider="openai", base_url=SERVER)
-
-    grammar = Conductor(entry, grammar="on", grammar_tokens=1000).settings.grammar
-
-    assert grammar is not None
-    assert grammar.max_subtask == 35
-    assert grammar.tokens(range(7), 5) <= 1000
-
-
 def test_a_checkpoint_s_context_is_that_of_its_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 1024}))
     entry = WorkerEntry(name="m", provider="transformers", model=str(tmp_path))
@@ -158,7 +148,6 @@ def test_a_checkpoint_s_context_is_that_of_its_configuration(tmp_path: Path) -> 
             {"max_prose": 200, "max_subtask": 200},
             "may take 4956 tokens, and the context of the Conductor's model is 4096: lower max_steps, max_subtask",
         ),
-        (local_entry(), {"grammar_tokens": 100}, "may take 180 tokens, and grammar_tokens is 100"),
         (local_entry().model_copy(update={"options": {"context": 256}}), {"max_subtask": 20}, "is 256"),
         (
             WorkerEntry(name="m", provider="openai", base_url=SERVER, options={"context": 1024}),

@@ -368,21 +368,6 @@ def test_a_spent_budget_still_prints_what_has_been_paid_for(home: Path, capsys: 
     assert partial.charged.calls == 2
 
 
-def test_reuse_answers_from_other_runs(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_plan()
-    capsys.readouterr()
-    write_pool(["other"], ["other"])
-    Path("pool.toml").write_text(
-        Path("pool.toml").read_text().replace('["other"]', '["one", "two", "three"]', 1).replace('["other"]', '["bee"]')
-    )
-
-    run_plan("--set", "run.reuse=true", "--json")
-
-    done = Run.from_json(capsys.readouterr().out)
-    assert all(step.replayed for step in done.steps if step.status == "done")
-    assert done.paid_usd == 0
-
-
 def test_without_a_journal_nothing_is_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_plan("--no-journal") == 0
     assert not (home / "home").exists()

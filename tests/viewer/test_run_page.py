@@ -333,16 +333,6 @@ def test_a_step_whose_process_died_is_stopped_and_its_call_lost(client: TestClie
     assert "was in flight when its process ended" in page
 
 
-def test_before_the_first_reply_nothing_is_said_of_what_was_paid(client: TestClient, journal: Path) -> None:
-    seen: list[str] = []
-
-    in_flight(journal, lambda: seen.append(client.get(f"/view/runs/{summaries(journal)[0].id}").text))
-
-    after = client.get(f"/view/runs/{summaries(journal)[0].id}").text
-    assert "$" not in seen[0]
-    assert "paid $0.00" in " ".join(re.sub(r"<[^>]*>", " ", after).split())
-
-
 def backup(journal: Path, copy: Path) -> None:
     with sqlite3.connect(journal) as source, sqlite3.connect(copy) as target:
         source.backup(target)

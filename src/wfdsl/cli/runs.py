@@ -43,7 +43,7 @@ _DAY_S = 86_400
 _SHOWN = 20  # lines of a list; our choice
 _LONGEST_WORD = 28  # characters of a pool or a Conductor in the list
 _WIDTH = 120  # columns where there is no terminal
-_STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "running", "damaged")
+_STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "running")
 _HEAD = ("RUN", "STARTED", "STATUS", "BY", "POOL", "CALLS", "COST", "QUESTION")
 _RIGHT = ("CALLS", "COST")
 
@@ -81,15 +81,14 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _remove(path: Path, args: argparse.Namespace) -> int:
-    from wfdsl.interpreter.journal_reading import DAMAGED, full_id, remove, summaries
+    from wfdsl.interpreter.journal_reading import full_id, remove, summaries
 
     if bool(args.runs) == (args.days is not None):
         raise UsageError("give the RUNs to remove, or --days N")
     chosen = [full_id(path, name) for name in args.runs]
     if args.days is not None:
         before = time.time() - args.days * _DAY_S
-        kept = ("running", DAMAGED)  # how old a damaged one is cannot be known
-        chosen = [found.id for found in summaries(path) if found.created < before and found.status not in kept]
+        chosen = [found.id for found in summaries(path) if found.created < before and found.status != "running"]
     print_now(f"{remove(path, chosen)} removed")
     return OK
 
@@ -109,14 +108,13 @@ def _export(path: Path, args: argparse.Namespace) -> int:
 
 
 def _list(path: Path, args: argparse.Namespace) -> int:
-    from wfdsl.interpreter.journal_reading import runs_of_unknown_price, summaries
+    from wfdsl.interpreter.journal_reading import summaries
 
     asked, everything = vars(args), summaries(path) if path.exists() else []
     runs = [run for run in everything if asked.get("status", run.status) == run.status]
     if asked.get("json"):
-        unknown = runs_of_unknown_price(path) if runs else ()
         for run in runs[: asked.get("limit")]:
-            print_json(_plain(run) | ({"usd": None} if run.id in unknown else {}))
+            print_json(_plain(run) | ({"usd": None} if run.is_unpriced else {}))
         return OK
     folded: dict[str, list[RunSummary]] = {}
     for run in runs:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.worker_profile import RunEstimate
     from wfdsl.workers.pool import Pool
 
-_CHANGEABLE = ("concurrency", "timeout_s", "step_timeout_s", "reuse", "ask_again")
+_CHANGEABLE = ("concurrency", "timeout_s", "step_timeout_s", "ask_again")
 """Options that may change when a run is resumed."""
 _RUN = "the run's id, or how it begins; `last` is the newest"
 _KEPT = "the run keeps the parameters that it was started with"
@@ -81,7 +81,7 @@ def execute_resume(args: argparse.Namespace) -> int:
         print_now(f"step {where}, {call.worker_name}: was in flight; stays charged at {charge}")
     pool, conductor = pool_of_run(request) if experiment.pool is None else experiment.pool, None
     if request.workflow == ROOT_WORKFLOW:
-        from wfdsl.conductor.resuming import conductor_of_run
+        from wfdsl.conductor.named import conductor_of_run
 
         conductor = conductor_of_run(request, experiment.conductor, pool)
     return _finish(run_id, request, pool, experiment, args, conductor=conductor)
@@ -110,12 +110,7 @@ def _finish(
         "on_event": listener_for(display, otel=args.otel, origin=request.origin),
         **{name: value for name, value in set_now.items() if value != getattr(usual, name)},  # others stay as they were
     }
-    if conductor is None:
-        work = resume(run_id, pool, **options)
-    else:
-        from wfdsl.conductor.resuming import resume_with
-
-        work = resume_with(conductor, run_id, request, pool, **options)
+    work = resume(run_id, pool, **options) if conductor is None else conductor.resume(run_id, request, pool, **options)
     print_run(followed(work, display, as_json=args.json, again=f"wfdsl runs resume {run_id}"), as_json=args.json)
     return 0
 

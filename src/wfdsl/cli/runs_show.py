@@ -26,14 +26,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the record."""
     from wfdsl.interpreter.journal_file import default_path
-    from wfdsl.interpreter.journal_reading import full_id, run_of, runs_of_unknown_price
+    from wfdsl.interpreter.journal_reading import full_id, run_of, summaries
 
     path = default_path()
     run = run_of(path, full_id(path, args.run))
     if args.json:
         print(run.to_json(indent=2))
         return 0
-    is_priced = run.id not in runs_of_unknown_price(path, run.id)
+    is_priced = not summaries(path, run.id)[0].is_unpriced
     print("\n".join(_lines(run, with_messages=args.messages, is_priced=is_priced)))
     return 0
 

@@ -2,14 +2,17 @@
 
 One class is the table [conductor] of a file, the command line options, the arguments of `Conductor` and the entry in
 a manifest. What is None depends on the model and is resolved where the model is known (`wfdsl.conductor.settings`).
+
+An effort says how much a Conductor may spend on a question, by the names that OpenAI's `reasoning_effort` has. A
+Conductor that was trained with prices in its prompt is told the price of a step that belongs to the effort: its
+template set has a text `effort_NAME` for each. Any other Conductor gets limits. The numbers are our choice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wfdsl.conductor.effort import Effort, EffortLimits, limits_of
 from wfdsl.language.check import AccessScheme
 from wfdsl.settings import Table, option
 
@@ -18,6 +21,26 @@ LOCAL: Final = "local"
 """The name of the small model that runs on this machine."""
 MAX_RESPONSE_CHARS: Final = 20_000
 """The longest response that a revision is shown whole."""
+Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
+EFFORTS: Final[tuple[Effort, ...]] = ("minimal", "low", "medium", "high")
+DEFAULT_EFFORT: Final[Effort] = "medium"
+"""What a Conductor with prices in its prompt is told unless an effort is given."""
+
+
+class EffortLimits(NamedTuple):
+    """What an effort limits. None: as without an effort."""
+
+    max_rounds: int | None = None
+    """The most rounds after round 0."""
+    max_steps: int | None = None
+    """The most steps of a workflow, for a Conductor that is not a checkpoint."""
+
+
+_LIMITS: Final[dict[Effort | None, EffortLimits]] = {
+    "minimal": EffortLimits(max_rounds=0, max_steps=1),
+    "low": EffortLimits(max_rounds=0, max_steps=3),
+    "high": EffortLimits(max_rounds=2),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +145,6 @@ class ConductorConfig(Table):
         default_text="200, or as many as fit the model's context; 80 for `local`",
         ge=1,
     )
-    grammar_tokens: int | None = option(
-        None,
-        "under the grammar, the most tokens of a completion",
-        default_text="half of the model's context where that is known, else as many as the longest completion takes",
-        ge=1,
-    )
     without: tuple[str, ...] = option(
         (), "leave out workers, by name or tag; may be repeated", "--without", metavar="WORKER"
     )
@@ -170,4 +187,4 @@ class ConductorConfig(Table):
     @property
     def limits(self) -> EffortLimits:
         """The limits of its effort."""
-        return limits_of(self.effort)
+        return _LIMITS.get(self.effort, EffortLimits())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,11 +25,7 @@ from wfdsl.settings import read_toml_file
 
 SHIPPED: Final = Path(__file__).parent / "examples"
 _NEEDED: Final = {"question", "completion"}
-_MENTION: Final = re.compile(
-    r"\b(?:models?|workers?)\s+#?\d{1,6}(?:(?:\s*(?:,|&|-|–|/)\s*|\s+)(?:(?:and|or|to)\s+)?\d{1,6}\b)*\b", re.IGNORECASE
-)
-_RANGE: Final = re.compile(r"\b(?:models?|workers?)\s+#?\d+\s*(?:-|–|to\b)\s*\d", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"\d+")
+_MENTION: Final = re.compile(r"\b(?:models?|workers?)\s+#?\d", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +36,8 @@ class Example:
     completion: str
     """The whole completion, reasoning included."""
     workflow: Workflow
-    places: tuple[tuple[int, int], ...]
-    """Where the completion names its workers, step by step: offsets of begin and end."""
+    prose: str = ""
+    """What the completion says before its lists."""
     shorter: Example | None = None
     """The same question in fewer steps."""
 
@@ -54,60 +50,30 @@ class Example:
         """The example, or its shorter form, for these workers and limits; None if neither has so few steps.
 
         A worker that is not offered is replaced by an offered one that the example does not use; if all are in use, two
-        share one. Prose and subtasks that name a worker by its number ("Model 2") follow; where that would be false,
-        only the lists are shown.
+        share one. Prose that names a worker by its number ("Model 2") is left out then, and so is an example with such
+        a subtask.
         """
         if len(self.workflow) > max_steps:
             return None if self.shorter is None else self.shorter.fitting(indices, max_steps, access)
         if access == "binary" and any(step.access not in ((), ALL) for step in self.workflow):
             return self._with_binary_access().fitting(indices, max_steps)
-        workers = [step.worker for step in self.workflow if isinstance(step.worker, int)]
-        mentions = _mentions(self.completion)
-        chosen = _replacements([*workers, *(self._number_at(place) for place in mentions)], indices)
+        chosen = _replacements((step.worker for step in self.workflow if isinstance(step.worker, int)), indices)
         if all(worker == replacement for worker, replacement in chosen.items()):
             return self
-        if not mentions:
-            return self._renumbered(chosen)
-        retold = example_from(self.question, self._text(sorted([*self.places, *mentions]), chosen)[0])
-        if len(set(chosen.values())) < len(chosen) or _RANGE.search(self.completion):
-            retold = example_from(self.question, retold.lists)
-        return replace(retold, shorter=self.shorter)
+        if any(_MENTION.search(step.subtask) for step in self.workflow):
+            return None
+        steps = (Step(chosen[int(step.worker)], step.subtask, step.access) for step in self.workflow)
+        return self._retold(Workflow(tuple(steps)), keeps_prose=_MENTION.search(self.prose) is None)
 
     def _with_binary_access(self) -> Example:
         """The example with "all" instead of lists of steps, without its prose if that changes what a step sees."""
-        steps = [Step(step.worker, step.subtask, ALL if step.access else ()) for step in self.workflow]
-        lists = print_completion(Workflow(tuple(steps)))
+        steps = (Step(step.worker, step.subtask, ALL if step.access else ()) for step in self.workflow)
         same = all(step.access in ((), ALL, tuple(range(at))) for at, step in enumerate(self.workflow))
-        prose = self.completion[: self.completion.rfind("model_id", 0, self.places[0][0])] if same else ""
-        return example_from(self.question, prose + lists)
+        return self._retold(Workflow(tuple(steps)), keeps_prose=same)
 
-    def _renumbered(self, chosen: Mapping[int, int]) -> Example:
-        text, places = self._text(self.places, chosen)
-        steps = [
-            Step(chosen[self._number_at(place)], step.subtask, step.access)
-            for place, step in zip(self.places, self.workflow, strict=True)
-        ]
-        return Example(self.question, text, Workflow(tuple(steps)), places, self.shorter)
-
-    def _text(
-        self, places: Sequence[tuple[int, int]], chosen: Mapping[int, int]
-    ) -> tuple[str, tuple[tuple[int, int], ...]]:
-        """The completion with other numbers at some places, and where they are then."""
-        text, new_places, end_before = "", [], 0
-        for start, end in places:
-            text += self.completion[end_before:start]
-            begin, end_before = len(text), end
-            text += str(chosen[self._number_at((start, end))])
-            new_places.append((begin, len(text)))
-        return text + self.completion[end_before:], tuple(new_places)
-
-    def _number_at(self, place: tuple[int, int]) -> int:
-        return int(self.completion[slice(*place)])
-
-
-def _mentions(text: str) -> list[tuple[int, int]]:
-    """Where a text speaks of workers by their numbers: offsets of begin and end."""
-    return [number.span() for found in _MENTION.finditer(text) for number in _NUMBER.finditer(text, *found.span())]
+    def _retold(self, workflow: Workflow, *, keeps_prose: bool) -> Example:
+        prose = self.prose if keeps_prose else ""
+        return Example(self.question, prose + print_completion(workflow).rstrip("\n"), workflow, prose, self.shorter)
 
 
 def _replacements(workers: Iterable[int], indices: Sequence[int]) -> dict[int, int]:
@@ -194,8 +160,8 @@ def example_from(question: str, completion: str, name: str = "completion") -> Ex
     checked = analyze(completion, max_steps=None, name=name).raise_for_errors()
     assert checked.workflow is not None  # without errors outside recursion there is one
     assert checked.tree is not None  # as there is a workflow
-    places = tuple((node.start, node.end) for node in checked.tree.workers)
-    return Example(question, completion, checked.workflow, places)
+    prose = completion[: completion.rfind("model_id", 0, checked.tree.workers[0].start)]
+    return Example(question, completion, checked.workflow, prose)
 
 
 def row_of(example: Example) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Policies by name: what commands, files and evaluations call a Conductor or a fixed workflow.
+"""Policies by name: what commands, files, pools and evaluations call a Conductor or a fixed workflow.
 
 NAME              a worker of the pool
 local             the small model on this machine, with a shorter prompt and a grammar
@@ -23,17 +23,18 @@ from pydantic import ValidationError
 from wfdsl.api import load
 from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.config import LOCAL, ConductorConfig
+from wfdsl.conductor.config import EFFORTS, LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
+from wfdsl.interpreter.config import RunRequest
 from wfdsl.own_code import file_of, load_object
-from wfdsl.settings import first_problem
+from wfdsl.settings import first_problem, from_table, options_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
 from wfdsl.workers.model_list import entry_of_model
 from wfdsl.workers.pool import Pool
-from wfdsl.workers.registry import providers
+from wfdsl.workers.registry import OpenWorkers, build_worker, providers
 
 MAX_TOKENS: Final = 1024
 """Tokens of a checkpoint's completion. Source: arXiv 2512.04388, section 4. Models of providers may think first."""
@@ -49,6 +50,11 @@ _LOCAL_DEFAULTS: Final[Mapping[str, Any]] = {
 }
 _MODEL_FIELDS: Final = ("base_url", "api_key_env", "max_tokens", "temperature")
 """Options of a Conductor that are fields of its model's entry."""
+_OF_NODES: Final = (
+    frozenset(each.name for each in options_of(ConductorConfig))
+    - {"model", *_MODEL_FIELDS}  # the entry's own fields say these
+    - {"default", "without", "pick", "shuffle", "seed"}  # a node is offered the pool of its run
+)
 
 
 def conductor_name(config: ConductorConfig, pool: Pool | None) -> str:
@@ -105,6 +111,44 @@ def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conduc
     entry, config = _named_entry(config, pool)
     default = None if config.default is None else load(config.default, pool=pool)
     return Conductor(entry, config=config, default=default)
+
+
+def conductor_of_run(request: RunRequest, config: ConductorConfig, pool: Pool) -> Conductor:
+    """The Conductor that a configuration describes, with the effort that the run names.
+
+    The model is the configuration's, else the run's. Other options of a Conductor are not kept with its runs.
+
+    Raises:
+        UsageError, WorkflowError: as `named_conductor` does.
+    """
+    origin = request.origin
+    found = replace(config, model=config.model or origin.get("solve"))
+    effort = next((each for each in EFFORTS if each == origin.get("effort")), None)
+    return named_conductor(found, pool).with_effort(effort)
+
+
+def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Conductor:
+    """The Conductor of a pool's worker whose provider is `conductor`; its model's client is closed with the workers.
+
+    The entry's fields describe the model. Its `options` say which provider the model has, and hold options of
+    `ConductorConfig`; others go to the model's provider.
+
+    Raises:
+        UsageError: an option cannot be used, or the model cannot be built.
+    """
+    provider = entry.options.get("provider")
+    if not isinstance(provider, str) or provider == "conductor":
+        raise UsageError(
+            f'worker "{entry.name}": a conductor needs the provider of its model: options = {{ provider = "openai" }}'
+        )
+    own = {name: value for name, value in entry.options.items() if name in _OF_NODES}
+    other = {name: value for name, value in entry.options.items() if name not in own and name != "provider"}
+    model = entry.model_copy(update={"provider": provider, "options": other})
+    worker = open_workers.keep(build_worker(model, open_workers))
+    try:
+        return Conductor(worker, entry=model, config=from_table(ConductorConfig, own, "options"))
+    except UsageError as error:
+        raise UsageError(f'worker "{entry.name}": {error}') from error
 
 
 def named_prompt(config: ConductorConfig, pool: Pool | None = None) -> PromptSettings:

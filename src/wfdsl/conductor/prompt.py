@@ -18,8 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from wfdsl.conductor.config import MAX_RESPONSE_CHARS
-from wfdsl.conductor.effort import DEFAULT_EFFORT, EFFORTS, Effort
+from wfdsl.conductor.config import DEFAULT_EFFORT, EFFORTS, MAX_RESPONSE_CHARS, Effort
 from wfdsl.conductor.examples import ExampleSet, load_examples, read_toml, row_of
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError

@@ -6,6 +6,7 @@ are checked before anything is asked, and what is left open is chosen so that it
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,16 +37,14 @@ _LONGEST_INDEX: Final = (999,)
 class Grammar:
     """Bounds of the grammar that forces a Conductor's completions to be valid workflows. The defaults are our choice.
 
-    What is None is chosen by `fitted`.
+    Where the model's context is known, bounds that are not given are as large as half of it allows, at the worst with a
+    token for each byte; the other half is for the prompt (`fitted`).
     """
 
     max_prose: int | None = None
     """Characters before the lists; None: 200, or as many as fit."""
     max_subtask: int | None = None
     """Characters of a subtask; None: 200, or as many as fit."""
-    max_tokens: int | None = None
-    """Tokens that the longest completion may take, at the worst a token for each byte; None: for a model whose context
-    is known, half of it, which leaves the other half to the prompt; for others as many as the bounds need."""
     access: AccessScheme = "lists"
     """What an access entry may be."""
     dialect: GrammarDialect | None = None
@@ -161,16 +160,23 @@ def fitted(grammar: Grammar, entry: WorkerEntry | None, max_steps: int) -> Gramm
     context = None if entry is None else context_of(entry)
     if entry is not None and grammar.dialect is None:
         grammar = replace(grammar, dialect=dialect_of(entry))
-    grammar = _bounded(grammar, max_steps, _room(grammar, context))
-    limit = context if grammar.max_tokens is None else grammar.max_tokens
-    needed = grammar.tokens(_LONGEST_INDEX, max_steps)
-    if limit is not None and needed > limit:
-        whose = "the context of the Conductor's model" if grammar.max_tokens is None else "grammar_tokens"
-        raise UsageError(
-            f"completions of {max_steps} steps under this grammar may take {needed} tokens, and {whose} is {limit}: "
-            f"lower max_steps, max_subtask or max_prose, or raise the limit"
+    prose, subtask = grammar.max_prose, grammar.max_subtask
+
+    def bounded(chars: int) -> Grammar:
+        return replace(
+            grammar, max_prose=chars if prose is None else prose, max_subtask=chars if subtask is None else subtask
         )
-    return grammar
+
+    room, sizes = math.inf if context is None else context // 2, range(1, MAX_PROSE + 1)
+    at = bisect_right(sizes, room, key=lambda chars: bounded(chars).tokens(_LONGEST_INDEX, max_steps))
+    found = bounded(sizes[max(at - 1, 0)])
+    needed = found.tokens(_LONGEST_INDEX, max_steps)
+    if context is not None and needed > context:
+        raise UsageError(
+            f"completions of {max_steps} steps under this grammar may take {needed} tokens, and the context of the "
+            f"Conductor's model is {context}: lower max_steps, max_subtask or max_prose"
+        )
+    return found
 
 
 def context_of(entry: WorkerEntry) -> int | None:
@@ -185,12 +191,7 @@ def context_of(entry: WorkerEntry) -> int | None:
 def _grammar(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int) -> Grammar | None:
     if config.grammar != "on":
         return None
-    asked = Grammar(
-        max_prose=config.max_prose,
-        max_subtask=config.max_subtask,
-        max_tokens=config.grammar_tokens,
-        access=config.access,
-    )
+    asked = Grammar(max_prose=config.max_prose, max_subtask=config.max_subtask, access=config.access)
     return fitted(asked, entry, max_steps)
 
 
@@ -198,30 +199,3 @@ def _tool(config: ConductorConfig, entry: WorkerEntry | None) -> WorkflowTool | 
     if config.tool != "off" and config.grammar == "on":
         raise UsageError('conductor.tool and conductor.grammar = "on" exclude each other: leave one of them out')
     return workflow_tool(config.tool, entry, config.access, config.max_subtask)
-
-
-def _room(grammar: Grammar, context: int | None) -> int | None:
-    """The tokens for which bounds that are left open are chosen."""
-    if grammar.max_tokens is not None:
-        return grammar.max_tokens
-    return None if context is None else context // 2
-
-
-def _bounded(grammar: Grammar, max_steps: int, room: int | None) -> Grammar:
-    """The grammar with every bound given: those left open are equal, and as large as the room allows."""
-    prose, subtask = grammar.max_prose, grammar.max_subtask
-    if prose is not None and subtask is not None:
-        return grammar
-
-    def bounded(chars: int) -> Grammar:
-        return replace(
-            grammar,
-            max_prose=chars if prose is None else prose,
-            max_subtask=chars if subtask is None else subtask,
-        )
-
-    if room is None:
-        return bounded(MAX_PROSE)
-    sizes = range(1, MAX_PROSE + 1)
-    at = bisect_right(sizes, room, key=lambda chars: bounded(chars).tokens(_LONGEST_INDEX, max_steps))
-    return bounded(sizes[max(at - 1, 0)])

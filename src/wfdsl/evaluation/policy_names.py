@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.effort import EFFORTS
+from wfdsl.conductor.config import EFFORTS, ConductorConfig
 from wfdsl.conductor.examples import load_examples
 from wfdsl.conductor.named import named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy, ablated

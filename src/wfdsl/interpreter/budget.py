@@ -18,15 +18,11 @@ from wfdsl.settings import Table, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget(Table):
-    """The most that a run may spend, its nested runs and earlier processes included: the table [budget].
-
-    Only wall time starts again when a run is resumed.
-    """
+    """The most that a run may spend, its nested runs and earlier processes included: the table [budget]."""
 
     calls: int | None = option(None, "most calls, attempts that failed included", "--budget-calls", ge=0)
     tokens: int | None = option(None, "most tokens, input and output", "--budget-tokens", ge=0)
     usd: float | None = option(None, "most US dollars", "--budget-usd", ge=0)
-    seconds: float | None = option(None, "most seconds of wall time, from the start of the run", gt=0)
 
 
 UNLIMITED = Budget()

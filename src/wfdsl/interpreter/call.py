@@ -15,7 +15,7 @@ import traceback
 from dataclasses import dataclass, field, replace
 
 from wfdsl.errors import JournalFailure, UsageError
-from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.events import BudgetCharged, Delta, Event, FellBack, Listener, Path, Retried
 from wfdsl.interpreter.journal import CallEntry, RunJournal
@@ -68,8 +68,6 @@ class Environment:
     limiters: tuple[ConcurrencyLimiter, ...] = ()
     """What calls pass before they reach a worker: this run's own limiter, and the one that several runs share."""
     budget: BudgetTracker | None = None
-    wall_end: float | None = None
-    """When the budget's wall time is over, on the event loop's clock."""
     journal: RunJournal | None = None
     lost: tuple[LostCall, ...] = ()
     """Calls of earlier processes whose result is unknown."""
@@ -118,11 +116,6 @@ class StepCall:
         """Tell the listener, if there is one."""
         if self.environment.listener is not None:
             self.environment.listener(event)
-
-    def wall_time_is_over(self) -> bool:
-        """Whether the budget's seconds are used up."""
-        end = self.environment.wall_end
-        return end is not None and self.environment.clock.steady() >= end
 
 
 class Pipelines:
@@ -178,7 +171,7 @@ class CallPipeline:
 
         Raises:
             WorkerFailure: no attempt gave a usable reply in time.
-            BudgetSpent: the budget does not cover the call, or its wall time is over.
+            BudgetSpent: the budget does not cover the call.
             JournalFailure: the call cannot be journaled.
             UsageError: the journal has its reply, but to another request.
         """
@@ -206,8 +199,6 @@ class CallPipeline:
                     raise
                 failure = WorkerFailure(f"timed out while {handle.doing}; increase the timeout", retryable=True)
                 failure.__cause__ = error
-            if handle.wall_time_is_over():
-                raise BudgetSpent(f"the budget's wall time is over, while {handle.doing}") from failure
             who = f"fallback worker {profile.index} ({profile.name}): " if causes else ""
             causes.append(f"{who}{failure}")
             if limit.expired():
@@ -350,12 +341,12 @@ class CallPipeline:
         """Note the attempt before it is made, and keep its reply before anything uses it."""
         store, now, profile = journal.journal, call.run.environment.clock.now, self.profile
         bound = profile.usage_bound(call)
-        entry = CallEntry(journal.run_id, profile.key(call), call, profile.name, bound)
+        entry = CallEntry(journal.run_id, profile.key(call), call, profile.name, bound, profile.priced)
         row = await store.begin(entry, now())
         try:
             reply = await self._reply(call)
         except WorkerFailure as failure:
-            store.fail(row, str(failure), profile.usage_of_failure(call, failure, bound), now())
+            store.fail(row, entry, str(failure), profile.usage_of_failure(call, failure, bound), now())
             raise
         except asyncio.CancelledError:
             store.lose(row, now())
@@ -479,10 +470,6 @@ def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
     tracker, listener = environment.budget, environment.listener
     assert tracker is not None  # the bound was reserved there
     tracker.settle(bound, used)
-    if listener is None:
-        return
-    budget, wall_s = tracker.budget, 0.0
-    limits = (budget.calls, budget.tokens, budget.usd, budget.seconds)
-    if budget.seconds is not None and environment.wall_end is not None:
-        wall_s = budget.seconds - (environment.wall_end - environment.clock.steady())
-    listener(BudgetCharged(handle.path, *tracker.spent, wall_s, limits))
+    if listener is not None:
+        budget = tracker.budget
+        listener(BudgetCharged(handle.path, *tracker.spent, (budget.calls, budget.tokens, budget.usd)))

@@ -50,7 +50,6 @@ class RunConfig(Table):
     question_for: QuestionFor = option("all", "which steps are shown the question")
     run_dead_steps: bool = option(False, "also run steps that cannot change the answer")
     max_depth: int = option(1, "levels of nested Conductor nodes", ge=0)
-    reuse: bool = option(False, "use replies of other runs in the journal")
     ask_again: bool = option(False, "resume although kept replies do not fit the pool or the options", "--ask-again")
 
     def manifest(self) -> dict[str, Any]:

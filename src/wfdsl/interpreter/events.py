@@ -139,10 +139,8 @@ class BudgetCharged(NamedTuple):
     """Tokens so far, input and output."""
     usd: float
     """US dollars so far."""
-    wall_s: float
-    """Seconds since the budget was opened."""
-    limits: tuple[int | None, int | None, float | None, float | None]
-    """Calls, tokens, US dollars, seconds; None: no limit."""
+    limits: tuple[int | None, int | None, float | None]
+    """Calls, tokens, US dollars; None: no limit."""
 
 
 class RunFinished(NamedTuple):

@@ -2,7 +2,7 @@
 
 It is the cache too. A reply is found by its key (worker, settings, messages, path) and its sample id, which is the
 run's id unless the caller gives another. Identical copies of a step differ in path, the same step of another run in
-sample id. So a reply is used again only by the run that paid for it, or if `reuse` is on.
+sample id. So a reply is used again only by runs of the same sample.
 """
 
 from __future__ import annotations
@@ -13,27 +13,18 @@ import pathlib
 import secrets
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from lzma import LZMAError
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
-from zlib import crc32
 
-from wfdsl.errors import RunInUse, UsageError
+from wfdsl.errors import JournalFailure, RunInUse, UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Path
-from wfdsl.interpreter.journal_file import (
-    UNREADABLE,
-    JournalWriter,
-    Operation,
-    Owner,
-    compressed,
-    damaged,
-    default_path,
-    failure,
-    is_alive,
-)
+from wfdsl.interpreter.journal_file import JournalWriter, Owner, compressed, default_path, failure, is_alive
 from wfdsl.interpreter.record import LostCall, Run, as_unicode
 from wfdsl.interpreter.tools import IssuedCall
 from wfdsl.protocols import Call, Reply, ToolCall, Usage
@@ -51,6 +42,13 @@ class CallEntry(NamedTuple):
     """The worker's name."""
     bound: BudgetUsage
     """The most that it may be charged."""
+    priced: bool
+    """Whether the worker's price is known."""
+
+    def charge(self, usage: BudgetUsage, *, paid_usd: float | None = None) -> tuple[int, int, float | None]:
+        """What a row says of a charge; without dollars where no one knows them."""
+        is_known = self.priced or paid_usd is not None or not usage.tokens
+        return usage.calls, usage.tokens, usage.usd if is_known else None
 
 
 class Journal:
@@ -63,18 +61,19 @@ class Journal:
             JournalFailure: it cannot be opened or written.
         """
         self.path = default_path() if path is None else pathlib.Path(path)
-        self._writer = JournalWriter(self.path)
+        self.writer = JournalWriter(self.path)
+        """Runs operations on the file, those of other modules too."""
         self._owners = self.path.with_name(self.path.name + ".owners")
         try:
             self._owner = Owner(self._owners)
         except OSError as error:
-            self._writer.close()
+            self.writer.close()
             raise failure(self.path, error) from error
         self._claimed: set[str] = set()
 
     def close(self) -> None:
         """Write what is left, and close the file."""
-        self._writer.close()
+        self.writer.close()
         self._owner.close()
 
     def __enter__(self) -> Journal:
@@ -84,23 +83,6 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has been closed, or its thread has ended by a mistake."""
-        return self._writer.has_ended
-
-    async def do(self, operation: Operation) -> Any:
-        """Run an operation of another module on the journal's file; its result comes once it is durable.
-
-        Raises:
-            JournalFailure: it could not be made durable.
-        """
-        return await self._writer.do(operation)
-
-    def do_later(self, operation: Operation) -> None:
-        """Run an operation without waiting for it."""
-        self._writer.do_later(operation)
 
     async def claim(self, run_id: str, request: RunRequest) -> RunJournal:
         """Claim a run for this process: a new one, or one that an earlier process left.
@@ -115,7 +97,7 @@ class Journal:
         found = RunJournal(self, run_id, request)
         try:
             asked = replace(request, config=replace(request.config, ask_again=False)).to_json()
-            await self._writer.do(lambda connection: self._claim(connection, found, asked))
+            await self.writer.do(lambda connection: self._claim(connection, found, asked))
         except BaseException:
             self._claimed.discard(run_id)
             raise
@@ -126,7 +108,7 @@ class Journal:
         self._claimed.discard(run_id)
 
         def update(connection: sqlite3.Connection) -> None:
-            connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
+            connection.execute(_LOSE, (run_id,))
             record = None if run is None else compressed(run.to_json())
             connection.execute(
                 "UPDATE runs SET status = ?, record = coalesce(?, record), owner = NULL WHERE id = ?",
@@ -136,73 +118,56 @@ class Journal:
                 asked = "SELECT 1 FROM calls WHERE run = number"
                 connection.execute(f"DELETE FROM runs WHERE id = ? AND NOT EXISTS ({asked})", (run_id,))
 
-        self._writer.do_later(update)
+        self.writer.do_later(update)
 
-    async def find(self, key: Key, sample_id: str | None) -> Reply | None:
-        """The reply of a key and a sample id, or of any sample id if that is None."""
-
-        def look(connection: sqlite3.Connection) -> Reply | None:
-            return self._find(connection, key, sample_id)
-
-        found: Reply | None = await self._writer.do(look)
+    async def find(self, key: Key, sample_id: str) -> Reply | None:
+        """The reply of a key and a sample id."""
+        found: Reply | None = await self.writer.do(lambda connection: self._find(connection, key, sample_id))
         return found
 
     async def origin(self, run_id: str) -> Mapping[str, str] | None:
         """Where a run came from, in its caller's words; None if there is no such run."""
-
-        def look(connection: sqlite3.Connection) -> Mapping[str, str] | None:
-            row = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
-            try:
-                return None if row is None else RunRequest.from_json(row[0]).origin
-            except UNREADABLE as error:
-                raise damaged(self.path, run_id, error) from error
-
-        found: Mapping[str, str] | None = await self._writer.do(look)
-        return found
+        query = "SELECT json_extract(request, '$.origin') FROM runs WHERE id = ?"
+        row = await self.writer.do(lambda connection: connection.execute(query, (run_id,)).fetchone())
+        return None if row is None else dict(json.loads(row[0]))
 
     async def begin(self, entry: CallEntry, at: float) -> int:
         """Note that a call is about to be made; gives the number of its row."""
         call = entry.call
-        row = (
-            entry.run_id,
-            entry.key,
-            call.sample_id,
-            json.dumps(call.path),
-            entry.worker,
-            at,
-            *entry.bound,
-            "started",
-        )
+        about = (entry.run_id, entry.key, call.sample_id, json.dumps(call.path), entry.worker)
+        row = (*about, at, *entry.charge(entry.bound), "started")
 
         def insert(connection: sqlite3.Connection) -> int | None:
             return connection.execute(_INSERT, row).lastrowid
 
-        number: int = await self._writer.do(insert)
+        number: int = await self.writer.do(insert)
         return number
 
     async def finish(self, row: int, entry: CallEntry, reply: Reply, *, usage: BudgetUsage, at: float) -> Reply:
         """Keep a reply. Gives the one to use: an earlier reply of the same key and sample, if there is one."""
         text = reply_to_json(reply)
+        charge = entry.charge(usage, paid_usd=reply.paid_usd)
         usable = reply.finish in ("stop", "length", "refusal") or bool(reply.tool_calls)
 
         def update(connection: sqlite3.Connection) -> Reply | None:
             earlier = self._find(connection, entry.key, entry.call.sample_id) if usable else None
             status = "rejected" if not usable else "finished" if earlier is None else "duplicate"
-            connection.execute(_UPDATE, (status, at, text, "", *usage, row))
+            connection.execute(_UPDATE, (status, at, text, "", *charge, row))
             return earlier
 
-        earlier: Reply | None = await self._writer.do(update)
+        earlier: Reply | None = await self.writer.do(update)
         return reply if earlier is None else earlier
 
-    def fail(self, row: int, error: str, usage: BudgetUsage, at: float) -> None:
+    def fail(self, row: int, entry: CallEntry, error: str, usage: BudgetUsage, at: float) -> None:
         """Note that a call failed."""
-        self._writer.do_later(
-            lambda connection: connection.execute(_UPDATE, ("failed", at, None, as_unicode(error), *usage, row))
+        charge = entry.charge(usage)
+        self.writer.do_later(
+            lambda connection: connection.execute(_UPDATE, ("failed", at, None, as_unicode(error), *charge, row))
         )
 
     def lose(self, row: int, at: float) -> None:
         """Note that a call's result is lost; it stays charged at its bound."""
-        self._writer.do_later(
+        self.writer.do_later(
             lambda connection: connection.execute(
                 "UPDATE calls SET status = 'lost', finished = ? WHERE id = ? AND status = 'started'", (at, row)
             )
@@ -215,7 +180,7 @@ class Journal:
             (run_id, each.id, "", json.dumps(path), call.name, at, 0, 0, 0.0, "called")
             for call, each in zip(calls, issued, strict=True)
         ]
-        await self._writer.do(lambda connection: connection.executemany(_INSERT, rows).rowcount)
+        await self.writer.do(lambda connection: connection.executemany(_INSERT, rows).rowcount)
         return issued
 
     async def add_results(self, results: Mapping[str, str]) -> None:
@@ -224,24 +189,19 @@ class Journal:
         """
         now = time.time()
         rows = [(now, reply_to_json(Reply(as_unicode(text))), call_id) for call_id, text in results.items()]
-        await self._writer.do(lambda connection: connection.executemany(_ADD_RESULT, rows).rowcount)
+        await self.writer.do(lambda connection: connection.executemany(_ADD_RESULT, rows).rowcount)
 
     async def keep_response(self, response_id: str, run_id: str, content: Mapping[str, Any]) -> None:
         """Keep a server's response of a run, as plain values; one that is kept already stays as it is."""
         row = (response_id, json.dumps(content), run_id)
-        await self._writer.do(lambda connection: connection.execute(_KEEP_RESPONSE, row).rowcount)
+        await self.writer.do(lambda connection: connection.execute(_KEEP_RESPONSE, row).rowcount)
 
-    def _find(self, connection: sqlite3.Connection, key: Key, sample_id: str | None) -> Reply | None:
-        where = "key = ? AND calls.status = 'finished'" + ("" if sample_id is None else " AND sample = ?")
-        values = (key,) if sample_id is None else (key, sample_id)
-        query = f"SELECT runs.id, reply FROM calls JOIN runs ON number = run WHERE {where} ORDER BY calls.id LIMIT 1"
-        row = connection.execute(query, values).fetchone()
+    def _find(self, connection: sqlite3.Connection, key: Key, sample_id: str) -> Reply | None:
+        row = connection.execute(_FIND, (key, sample_id)).fetchone()
         if row is None:
             return None
-        try:
+        with decoding(self.path, row[0]):
             return reply_from_json(row[1])
-        except UNREADABLE as error:
-            raise damaged(self.path, row[0], error) from error
 
     def _claim(self, connection: sqlite3.Connection, found: RunJournal, asked: str) -> None:
         run_id, request = found.run_id, found.request
@@ -256,21 +216,20 @@ class Journal:
         owner, before = row
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
-        try:
+        with decoding(self.path, run_id):
             changes = RunRequest.from_json(before).changes(request)
-            if changes and not request.config.ask_again:
-                raise UsageError(
-                    f"run {run_id} was asked something else ({', '.join(changes)}): give another run id, ask what it "
-                    "was asked, or pay for what does not fit again, with --ask-again (ask_again=True)"
-                )
-            connection.execute(
-                "UPDATE runs SET owner = ?, status = 'running', request = ? WHERE id = ?",
-                (self._owner.name, asked if changes else before, run_id),
+        if changes and not request.config.ask_again:
+            raise UsageError(
+                f"run {run_id} was asked something else ({', '.join(changes)}): give another run id, ask what it "
+                "was asked, or pay for what does not fit again, with --ask-again (ask_again=True)"
             )
-            connection.execute(f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'", (run_id,))
+        connection.execute(
+            "UPDATE runs SET owner = ?, status = 'running', request = ? WHERE id = ?",
+            (self._owner.name, asked if changes else before, run_id),
+        )
+        connection.execute(_LOSE, (run_id,))
+        with decoding(self.path, run_id):
             found.read(connection)
-        except UNREADABLE as error:
-            raise damaged(self.path, run_id, error) from error
 
 
 @dataclass(slots=True)
@@ -296,7 +255,7 @@ class RunJournal:
     def read(self, connection: sqlite3.Connection) -> None:
         """Read what earlier processes have left."""
         query = (
-            "SELECT path, key, worker, status, started, reply, calls, tokens, usd FROM calls "
+            "SELECT path, key, worker, status, started, reply, calls, tokens, coalesce(usd, 0.0) FROM calls "
             f"WHERE {OF_RUN} ORDER BY id DESC"
         )
         for steps, key, worker, status, started, kept, *charge in connection.execute(query, (self.run_id,)):
@@ -312,17 +271,12 @@ class RunJournal:
                 self.tool_calls[path] = (IssuedCall(key, result), *self.tool_calls.get(path, ()))
 
     async def find(self, key: Key, call: Call) -> Reply | None:
-        """A reply that this run, or with `reuse` any run, has for a key."""
+        """A reply that this run, or another one of the same sample, has for a key."""
         found = key if key in self.replies else self._complete(key, call)
-        reply = None if found is None else self.replies[found]
         if found is not None:
             self.unused[call.path].discard(found)
-        elif self.request.sample_id != self.run_id:  # other runs may have the same one
-            reply = await self.journal.find(key, call.sample_id)
-        if reply is None and self.request.config.reuse:
-            reply = await self.journal.find(key, None)
-            return None if reply is None else replace(reply, paid_usd=0.0)
-        return reply
+            return self.replies[found]
+        return await self.journal.find(key, call.sample_id) if self.request.sample_id != self.run_id else None
 
     def _complete(self, key: Key, call: Call) -> Key | None:
         """The key of a reply that has ended by itself, to the same request under a smaller limit of tokens."""
@@ -370,7 +324,7 @@ def reply_to_json(reply: Reply) -> str:
     """A reply as JSON text."""
     kept = {each.name: getattr(reply, each.name) for each in fields(Reply)}
     plain = {name: value for name, value in kept.items() if value != getattr(_REPLY, name)}
-    plain |= {"text": reply.text, "crc32": _checksum(reply.text)}
+    plain |= {"text": reply.text}
     if "usage" in plain:
         plain["usage"] = {name: count for name, count in asdict(reply.usage).items() if count}
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
@@ -388,8 +342,6 @@ def reply_from_json(text: str) -> Reply:
         ValueError, KeyError, TypeError, AttributeError: it is damaged.
     """
     plain: dict[str, Any] = json.loads(text)
-    if plain.pop("crc32") != _checksum(plain["text"]):
-        raise ValueError("a reply is not what was kept: its checksum differs")
     if "tool_calls" in plain:
         plain["tool_calls"] = tuple(ToolCall(*call) for call in plain["tool_calls"])
     return Reply(**{**plain, "usage": Usage(**plain.get("usage", {}))})
@@ -398,11 +350,25 @@ def reply_from_json(text: str) -> Reply:
 _REPLY = Reply("")
 
 
-def _checksum(text: str) -> int:
-    return crc32(text.encode(errors="surrogatepass"))
+@contextmanager
+def decoding(path: pathlib.Path, run_id: str) -> Iterator[None]:
+    """What makes a row unreadable is a `JournalFailure` that names the run."""
+    try:
+        yield
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, UsageError, LZMAError, EOFError) as error:
+        why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise JournalFailure(
+            f"run {run_id} in the journal {path} is damaged: {why}; remove it with: wfdsl runs rm {run_id}, or bring "
+            "the journal back from a copy"
+        ) from error
 
 
 OF_RUN = "run = (SELECT number FROM runs WHERE id = ?)"
+_LOSE = f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'"
+_FIND = (
+    "SELECT runs.id, reply FROM calls JOIN runs ON number = run "
+    "WHERE key = ? AND calls.status = 'finished' AND sample = ? ORDER BY calls.id LIMIT 1"
+)
 _KEY_DIGITS = 32
 _ID_BYTES = 12
 _ADD_RESULT = "UPDATE calls SET status = 'answered', finished = ?, reply = ? WHERE key = ? AND status = 'called'"

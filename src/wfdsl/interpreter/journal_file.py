@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from wfdsl.errors import JournalFailure, UsageError
 
-VERSION: Final = 6
+VERSION: Final = 7
 """Raised by one whenever a table changes; a journal of another version is not opened."""
 _APPLICATION: Final = 0x77666473
 """SQLite's application id of a journal: the letters wfds."""
@@ -51,7 +51,7 @@ CREATE TABLE calls (
     error TEXT NOT NULL DEFAULT '',
     calls INTEGER NOT NULL,
     tokens INTEGER NOT NULL,
-    usd REAL NOT NULL
+    usd REAL
 );
 CREATE INDEX calls_of_run ON calls (run);
 CREATE INDEX replies ON calls (key, sample) WHERE status = 'finished';
@@ -64,8 +64,8 @@ CREATE TABLE responses (
 CREATE INDEX responses_of_run ON responses (run)
 """
 """`calls`, `tokens` and `usd` are what a call is charged: its upper bound while it is `started` or `lost`, then the
-true amount. A tool that a worker has called is a row whose key is the tool call's id, whose worker is the tool, and
-whose reply is the result. `responses` are those of a server.
+true amount; `usd` is NULL where no one knows the price. A tool that a worker has called is a row whose key is the tool
+call's id, whose worker is the tool, and whose reply is the result. `responses` are those of a server.
 """
 _BUSY_TIMEOUT_MS = 30_000
 _PRIVATE = 0o600
@@ -83,7 +83,7 @@ def default_path() -> Path:
 
 
 def connect(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
-    """Open a journal for writing; make it if it is not there.
+    """Open a journal; make it if it is not there.
 
     Raises:
         JournalFailure: it cannot be opened or written, is of another version, or is another program's file.
@@ -92,57 +92,21 @@ def connect(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
-        return _opened(path, str(path), any_thread=any_thread)
+        timeout_s = _BUSY_TIMEOUT_MS / 1000
+        connection = sqlite3.connect(path, isolation_level=None, timeout=timeout_s, check_same_thread=not any_thread)
+        try:
+            _prepare(connection)
+            _require_ours(connection, path)
+        except BaseException:
+            connection.close()
+            raise
     except (OSError, sqlite3.Error) as error:
         raise failure(path, error) from error
-
-
-def connect_to_read(path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
-    """Open a journal that is there, for reading; also on a full disk, and on one that is read-only.
-
-    As immutable, SQLite takes the file for all that there is: what is only in its log of writes would be missing. So
-    that is tried only where the log is empty.
-
-    Raises:
-        JournalFailure: it is not there, cannot be read, is of another version, or is another program's file.
-    """
-    if not path.exists():
-        raise JournalFailure(
-            f"there is no journal at {path}: nothing has been run yet, or WFDSL_HOME names another folder"
-        )
-    file = path.resolve()
-    log = file.with_name(f"{file.name}-wal")
-    ways = ["mode=ro"] if log.exists() and log.stat().st_size else ["mode=ro", "mode=ro&immutable=1"]
-    for way in ways:
-        try:
-            return _opened(path, f"{file.as_uri()}?{way}", any_thread=any_thread)
-        except sqlite3.Error as error:
-            complaint = error
-    raise failure(path, complaint) from complaint
-
-
-def _opened(path: Path, uri: str, *, any_thread: bool) -> sqlite3.Connection:
-    is_read_only = uri.startswith("file:")
-    connection = sqlite3.connect(
-        uri,
-        uri=is_read_only,
-        isolation_level=None,
-        timeout=_BUSY_TIMEOUT_MS / 1000,
-        check_same_thread=not any_thread,
-    )
-    try:
-        connection.text_factory = _text
-        if not is_read_only:
-            _prepare(connection)
-        _require_ours(connection, path)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Set what holds for a connection that writes, and make the tables of a new file."""
+    """Set what holds for a connection, and make the tables of a new file."""
     if _is_new(connection):
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -175,32 +139,17 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
 def failure(path: Path, error: Exception) -> JournalFailure:
     """The error that says in plain words what the database or the system complained about."""
     complaint = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
-    for sign, advice in _ADVICE.items():
-        if sign in complaint:
-            what = "used" if advice is _BROKEN else "written"
-            return JournalFailure(f"the journal {path} cannot be {what}: {complaint}; {advice}")
-    return JournalFailure(
-        f"the journal {path} cannot be used: {complaint}; set WFDSL_HOME to a folder that can be written"
-    )
+    advice = next((advice for sign, advice in _ADVICE.items() if sign in complaint), _ELSEWHERE)
+    return JournalFailure(f"the journal {path} cannot be used: {complaint}; {advice}")
 
 
-_BROKEN = "it is damaged: bring it back from a copy, or move it away"
+_ELSEWHERE = "set WFDSL_HOME to a folder that can be written"
 _ADVICE = {
     "full": "free some space there, then resume the run",
     "disk I/O error": "free some space there or check the disk, then resume the run",
-    "readonly": "make it writable, or set WFDSL_HOME to a folder that is",
-    "Permission denied": "make it writable, or set WFDSL_HOME to a folder that is",
     "locked": "another program holds it; end that one, then resume the run",
-    "unable to open": "copy it and the files beside it to a folder that can be written, and set WFDSL_HOME to that",
-    "not a database": "move that file away, or set WFDSL_HOME to another folder",
-    "malformed": _BROKEN,
-    "no such": _BROKEN,
+    **dict.fromkeys(("not a database", "malformed", "no such", "decode"), "it is damaged: move it away"),
 }
-
-
-def _text(stored: bytes) -> str:
-    """A text of the file, also where damage left bytes that are not UTF-8: checksums and readers notice."""
-    return stored.decode(errors="replace")
 
 
 def shrink(connection: sqlite3.Connection) -> None:
@@ -218,31 +167,6 @@ def compressed(text: str) -> bytes:
 
 _LARGEST_DICTIONARY = 1 << 23
 """Bytes; compressing takes about ten times as much memory. Our choice."""
-
-
-def decompressed(kept: bytes) -> str:
-    """The inverse of `compressed`.
-
-    Raises:
-        ValueError, TypeError: it is damaged.
-    """
-    try:
-        return lzma.decompress(kept).decode()
-    except (lzma.LZMAError, EOFError) as error:
-        raise ValueError(f"its record cannot be decompressed: {error}") from error
-
-
-def damaged(path: Path, run_id: str, error: Exception) -> JournalFailure:
-    """The error that says which run of a journal cannot be read."""
-    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return JournalFailure(
-        f"run {run_id} in the journal {path} is damaged: {why}; remove it with: wfdsl runs rm {run_id}, or bring the "
-        "journal back from a copy"
-    )
-
-
-UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What reading a damaged row raises."""
 
 
 Operation: TypeAlias = Callable[[sqlite3.Connection], Any]
@@ -311,7 +235,9 @@ class JournalWriter:
         finally:
             # No caller may wait for a thread that has ended, not even if a mistake of ours ended it.
             self._ended = True
-            left = [*self._at_work, *self._left_over()]
+            left = list(self._at_work)
+            while not self._jobs.empty():
+                left += filter(None, [self._jobs.get_nowait()])
             _hand_back(left, [self._over()] * len(left))
 
     def do_batch(self) -> bool:
@@ -321,14 +247,6 @@ class JournalWriter:
             _hand_back(jobs, self._commit(jobs))
         self._at_work = []
         return bool(jobs)
-
-    def _left_over(self) -> list[_Job]:
-        left = []
-        while not self._jobs.empty():
-            job = self._jobs.get_nowait()
-            if job is not None:
-                left.append(job)
-        return left
 
     def _over(self) -> JournalFailure:
         return JournalFailure(f"the journal {self._path} has been closed; open it again, then resume the run")
@@ -430,26 +348,19 @@ else:
         return True
 
 
-class SoleUse:
-    """The use of a journal by one process only, until `close`; for programs whose limits would not hold otherwise."""
+def lock_for_sole_use(path: Path) -> int:
+    """Lock a journal for one process, until it ends; for programs whose limits would not hold otherwise.
 
-    def __init__(self, path: Path) -> None:
-        """Take it.
-
-        Raises:
-            UsageError: another process has it.
-        """
-        file = path.resolve()  # a link to a journal is the same journal
-        lock = file.with_name(file.name + ".lock")
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), _PRIVATE)
-        if not _try_lock(self._descriptor):
-            os.close(self._descriptor)
-            raise UsageError(f"another process answers with the journal {path}; stop it, or use another journal")
-
-    def close(self) -> None:
-        """Let others have it. The file stays: another process may be waiting for its lock."""
-        os.close(self._descriptor)
+    Raises:
+        UsageError: another process has it.
+    """
+    file = path.resolve()  # a link to a journal is the same journal
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(file.with_name(file.name + ".lock"), os.O_CREAT | os.O_RDWR, _PRIVATE)
+    if not _try_lock(descriptor):
+        os.close(descriptor)
+        raise UsageError(f"another process answers with the journal {path}; stop it, or use another journal")
+    return descriptor
 
 
 class Owner:
@@ -460,7 +371,7 @@ class Owner:
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         """The process id, for people, and something that makes it unique."""
         self._file = folder / self.name
-        descriptor = os.open(self._file, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
+        descriptor = os.open(self._file, os.O_CREAT | os.O_RDWR, _PRIVATE)
         _try_lock(descriptor)
         self._descriptor: int | None = descriptor
 
@@ -476,21 +387,13 @@ def is_alive(folder: Path, name: str) -> bool:
     """Whether the process that an owner's name stands for still has its journal open; clears up after a dead one."""
     path = folder / name
     try:
-        descriptor = _opened_for_lock(path)
+        descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:
         if not _try_lock(descriptor):
             return True
-        with suppress(OSError):  # where nothing can be written
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         return False
     finally:
         os.close(descriptor)
-
-
-def _opened_for_lock(path: Path) -> int:
-    try:
-        return os.open(path, os.O_RDWR)
-    except OSError:  # the file system cannot be written; most let a file be locked that is open for reading
-        return os.open(path, os.O_RDONLY)

@@ -1,33 +1,57 @@
-"""Reading a journal: which runs it has, what they were asked, what happened, and which calls were lost."""
+"""Reading a journal: which runs it has, what they were asked, what happened, and which calls were lost.
+
+The record of a run that has none yet is made from its calls: of one in progress, or of one whose process has died. The
+workflows that a Conductor wrote are read again from its completions. What ran instead of an invalid completion is not
+in the journal, so the rounds of such a record end before it.
+"""
 
 from __future__ import annotations
 
 import json
+import lzma
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
-from wfdsl.errors import UsageError
+from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
+from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.journal import OF_RUN, reply_from_json
-from wfdsl.interpreter.journal_file import (
-    UNREADABLE,
-    connect,
-    connect_to_read,
-    damaged,
-    decompressed,
-    failure,
-    is_alive,
-    shrink,
-)
-from wfdsl.interpreter.journal_unfinished import Attempt, unfinished_run
-from wfdsl.interpreter.record import Run, as_unicode
-from wfdsl.protocols import Reply
+from wfdsl.interpreter.context import messages_for
+from wfdsl.interpreter.events import Path as CallPath
+from wfdsl.interpreter.journal import OF_RUN, decoding, reply_from_json
+from wfdsl.interpreter.journal_file import connect, failure, is_alive, shrink
+from wfdsl.interpreter.record import LostCall, Run, StepRecord, as_unicode, cost_of, total_usd
+from wfdsl.language.check import CheckConfig, check
+from wfdsl.language.completion import read_completion
+from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Message, Reply, RunStatus, StepState
+
+
+class Attempt(NamedTuple):
+    """One attempt of one call, as the journal has it."""
+
+    path: CallPath
+    worker: str
+    """The worker's name."""
+    status: str
+    """`started`, `finished`, `failed`, `rejected` (a reply that cannot be used), `duplicate` or `lost`."""
+    started: float
+    finished: float | None
+    error: str
+    reply: Reply | None = None
+    charge: BudgetUsage = NOTHING_SPENT
+
+    @property
+    def answer(self) -> str | None:
+        """What the worker answered, if that is the reply of its step."""
+        is_answer = self.status == "finished" and self.reply is not None and not self.reply.tool_calls
+        return self.reply.text if is_answer and self.reply is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +62,14 @@ class RunSummary:
     created: float
     """Seconds since 1970."""
     status: str
-    """As in a run's record; `interrupted`: its process ended before the run did; `damaged`: it cannot be read."""
+    """As in a run's record; `interrupted`: its process ended before the run did."""
     title: str
     """The question."""
     charged: BudgetUsage
     is_bound: bool = False
     """Whether calls that were lost or still run are charged at their most."""
+    is_unpriced: bool = False
+    """Whether there was a call whose price is not known."""
     pool: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the caller found workflow or Conductor; of an evaluation its id, the policy and the task."""
@@ -60,46 +86,36 @@ class RunSummary:
 _SUMMARIES = """
 SELECT runs.id, created, runs.status, owner, title,
     coalesce(sum(calls), 0), coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0),
-    coalesce(sum(calls.status IN ('started', 'lost')), 0),
-    CASE WHEN json_valid(request)
-        THEN json_object('pool', json_extract(request, '$.pool'), 'origin', json_extract(request, '$.origin'))
-        ELSE '{}' END,
-    max(coalesce(calls.finished, calls.started))
-FROM runs LEFT JOIN calls ON calls.run = number GROUP BY number ORDER BY number DESC
+    coalesce(sum(calls.status IN ('started', 'lost')), 0), coalesce(sum(run AND usd IS NULL), 0),
+    json_extract(request, '$.pool'), json_extract(request, '$.origin'), max(coalesce(calls.finished, calls.started))
+FROM runs LEFT JOIN calls ON calls.run = number {which} GROUP BY number ORDER BY number DESC
 """
 
 
-def summaries(path: Path) -> list[RunSummary]:
-    """The runs of a journal, newest first.
+def summaries(path: Path, run_id: str | None = None) -> list[RunSummary]:
+    """The runs of a journal, newest first; or the one that is named.
 
     Raises:
         JournalFailure: the journal cannot be read.
     """
+    which, values = ("", ()) if run_id is None else ("WHERE runs.id = ?", (run_id,))
     with reading(path) as connection:
-        rows = connection.execute(_SUMMARIES).fetchall()
-    return [_summary(path, row) for row in rows]
-
-
-_UNKNOWN_PRICE = """
-SELECT DISTINCT id FROM runs JOIN (
-    SELECT run, count(reply) AS replies,
-        sum(iif(json_valid(reply), json_type(reply, '$.paid_usd') IS 'null', 0)) AS unpriced
-    FROM calls WHERE usd = 0 AND tokens > 0 AND {which} GROUP BY run, worker
-) ON run = number WHERE unpriced > 0 OR replies = 0
-"""
-
-
-def runs_of_unknown_price(path: Path, run_id: str | None = None) -> set[str]:
-    """The runs that were charged no dollars for a call because its price is not known, of all runs or of one.
-
-    A worker without a price is told from a free one by its replies, so until there is one its price is not known.
-
-    Raises:
-        JournalFailure: the journal cannot be read.
-    """
-    which, values = ("true", ()) if run_id is None else (OF_RUN, (run_id,))
-    with reading(path) as connection:
-        return {row[0] for row in connection.execute(_UNKNOWN_PRICE.format(which=which), values)}
+        rows = connection.execute(_SUMMARIES.format(which=which), values).fetchall()
+    return [
+        RunSummary(
+            run_id,
+            created,
+            _status(path, status, owner),
+            title,
+            BudgetUsage(*charge),
+            bool(unsure),
+            bool(unpriced),
+            pool or "",
+            json.loads(origin or "{}"),
+            last,
+        )
+        for run_id, created, status, owner, title, *charge, unsure, unpriced, pool, origin, last in rows
+    ]
 
 
 _SPENT = """
@@ -149,7 +165,7 @@ def request_of(path: Path, run_id: str) -> RunRequest:
         row = connection.execute("SELECT request FROM runs WHERE id = ?", (run_id,)).fetchone()
     if row is None:
         raise UsageError(f"the journal {path} has no run {run_id!r}; `wfdsl runs` lists those that it has")
-    with _decoding(path, run_id):
+    with decoding(path, run_id):
         return RunRequest.from_json(row[0])
 
 
@@ -165,8 +181,8 @@ def run_of(path: Path, run_id: str) -> Run:
             "SELECT created, status, owner, record FROM runs WHERE id = ?", (run_id,)
         ).fetchone()
     if record is not None and status != "running":
-        with _decoding(path, run_id):
-            return Run.from_json(decompressed(record))
+        with decoding(path, run_id):
+            return Run.from_json(lzma.decompress(record).decode())
     is_running = _status(path, status, owner) == "running"
     return unfinished_run(run_id, request, attempts_of(path, run_id), created, is_running=is_running)
 
@@ -209,7 +225,7 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
     """
     with reading(path) as connection:
         rows = connection.execute(_ATTEMPTS, (run_id,)).fetchall()
-    with _decoding(path, run_id):
+    with decoding(path, run_id):
         return tuple(
             Attempt(
                 tuple(json.loads(steps)),
@@ -218,7 +234,7 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
                 started,
                 finished,
                 error,
-                _reply(status, reply),
+                reply_from_json(reply or "") if status == "finished" or reply else None,
                 BudgetUsage(*charge),
             )
             for steps, worker, status, started, finished, error, reply, *charge in rows
@@ -226,13 +242,9 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
 
 
 _ATTEMPTS = (
-    "SELECT path, worker, status, started, finished, error, reply, calls, tokens, usd FROM calls "
+    "SELECT path, worker, status, started, finished, error, reply, calls, tokens, coalesce(usd, 0.0) FROM calls "
     f"WHERE {OF_RUN} AND status NOT IN ('called', 'answered') ORDER BY id"  # those are tool calls
 )
-
-
-def _reply(status: str, kept: str | None) -> Reply | None:
-    return reply_from_json(kept or "") if status == "finished" or kept else None
 
 
 def kept_replies(path: Path, run_id: str) -> tuple[Attempt, ...]:
@@ -251,7 +263,7 @@ def add_copy(path: Path, run_id: str, request: RunRequest, source: str, kept: It
         JournalFailure: it cannot be written.
     """
     paths = json.dumps([json.dumps(each.path) for each in kept])
-    with _open(path, connect) as connection:
+    with reading(path) as connection:
         connection.execute("BEGIN IMMEDIATE")
         number = connection.execute(
             "INSERT INTO runs (id, created, status, title, request) VALUES (?, ?, 'stopped', ?, ?)",
@@ -275,7 +287,7 @@ def remove(path: Path, run_ids: Iterable[str]) -> int:
         UsageError: a process is working on one of them.
     """
     wanted = list(run_ids)
-    with _open(path, connect) as connection:
+    with reading(path) as connection:
         for run_id in wanted:
             row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
             if row is not None and row[0] is not None and is_alive(_owners(path), row[0]):
@@ -288,43 +300,21 @@ def remove(path: Path, run_ids: Iterable[str]) -> int:
     return removed
 
 
-def reading(path: Path) -> AbstractContextManager[sqlite3.Connection]:
-    """The journal, open for reading; what the database complains about is a `JournalFailure`."""
-    return _open(path, connect_to_read)
-
-
 @contextmanager
-def _open(path: Path, opener: Callable[[Path], sqlite3.Connection]) -> Iterator[sqlite3.Connection]:
-    with closing(opener(path)) as connection:
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """The journal, open for reading; what the database complains about is a `JournalFailure`."""
+    if not path.exists():
+        raise JournalFailure(
+            f"there is no journal at {path}: nothing has been run yet, or WFDSL_HOME names another folder"
+        )
+    with closing(connect(path)) as connection:
         try:
             yield connection
         except sqlite3.Error as error:
             raise failure(path, error) from error
 
 
-@contextmanager
-def _decoding(path: Path, run_id: str) -> Iterator[None]:
-    """What makes a row unreadable is a `JournalFailure` that names the run."""
-    try:
-        yield
-    except (*UNREADABLE, UsageError) as error:
-        raise damaged(path, run_id, error) from error
-
-
-def _summary(path: Path, row: tuple[Any, ...]) -> RunSummary:
-    run_id, created, status, owner, title, *charge, unsure, asked, last = row
-    if isinstance(created, float) and isinstance(status, str) and isinstance(title, str):
-        found = json.loads(asked)
-        pool, origin = str(found.get("pool") or ""), found.get("origin") or {}
-        charged = BudgetUsage(*charge)
-        status = _status(path, status, owner)
-        return RunSummary(run_id, created, status, title, charged, bool(unsure), pool, origin, last)
-    return RunSummary(run_id, 0.0, DAMAGED, "", NOTHING_SPENT)
-
-
-DAMAGED = "damaged"
-"""The status of a run whose row cannot be read."""
-STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "running", DAMAGED)
+STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "running")
 """What the status of a run in a list may be."""
 
 
@@ -336,3 +326,154 @@ def _status(path: Path, status: str, owner: str | None) -> str:
 
 def _owners(path: Path) -> Path:
     return path.with_name(path.name + ".owners")
+
+
+def unfinished_run(
+    run_id: str, request: RunRequest, calls: Sequence[Attempt], created: float, *, is_running: bool
+) -> Run:
+    """The record of a run, from its calls; `is_running`: its process still works on it."""
+    charge = NOTHING_SPENT
+    for call in calls:
+        charge = charge.plus(call.charge)
+    again = f"the same `wfdsl solve` command and --run-id {run_id}" if "solve" in request.origin else None
+    error = f"the process ended before the run did; continue with: {again or f'wfdsl runs resume {run_id}'}"
+    return replace(
+        _Unfinished(run_id, calls, is_running).run(request, (), created),
+        status="running" if is_running else "stopped",
+        error="" if is_running else error,
+        lost=tuple(
+            LostCall(call.path, call.worker, call.started, call.charge.tokens, call.charge.usd)
+            for call in calls
+            if call.status == "lost" or (call.status == "started" and not is_running)
+        ),
+        charged=charge,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    run_id: str
+    calls: Sequence[Attempt]
+    is_running: bool
+
+    def run(self, request: RunRequest, at: CallPath, started: float, *, is_last: bool = True) -> Run:
+        """A run from the calls inside it; `at` is its path, which is empty for the outermost one."""
+        workflow = request.workflow
+        pruned = graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
+        responses: dict[int, str] = {}
+        steps: list[StepRecord] = []
+        for index in range(len(workflow)):
+            step = self._step(request, (*at, index), responses, is_open=self.is_running and is_last)
+            later = range(index + 1, len(workflow))
+            if step.nested and any(index in workflow.sees(each) and self._inside((*at, each)) for each in later):
+                over = step.nested[-1]  # the steps that see a Conductor node begin when it is over
+                step = replace(step, status="done", response=over.answer, finished=over.finished)
+            if step.response is not None:
+                responses[index] = step.response
+            steps.append(replace(step, status="pruned") if index in pruned and step.status == "waiting" else step)
+        is_open = self.is_running and is_last
+        status: RunStatus = "done" if steps[-1].status == "done" else "running" if is_open else "stopped"
+        ends = [step.finished or started for step in steps]
+        return Run(
+            id=self.run_id,
+            workflow=workflow,
+            question=request.question,
+            steps=tuple(steps),
+            status=status,
+            started=started,
+            finished=max(ends) if at and status != "running" else None,
+            names=request.names,
+            pool=request.pool,
+            settings=request.settings(),
+        )
+
+    def _step(self, request: RunRequest, at: CallPath, responses: dict[int, str], *, is_open: bool) -> StepRecord:
+        asked = request.workflow[at[-1]].worker
+        assert isinstance(asked, int)  # requests hold workflows that could run
+        calls = self._inside(at)
+        if not calls:
+            return StepRecord(at[-1], asked)
+        own = [call for call in calls if call.path == at]
+        record = StepRecord(at[-1], asked, messages=_messages(request, at[-1], responses), started=calls[0].started)
+        if not own:
+            return self._node(request, at, calls, record, is_open=is_open)
+        last = next((call for call in own if call.answer is not None), own[-1])
+        status: StepState = "running" if is_open else "failed" if last.status in ("failed", "rejected") else "stopped"
+        if last.answer is not None:
+            status = "done"
+        usage, paid_usd, list_usd = cost_of([call.reply for call in own if call.reply is not None])
+        is_over = status != "running"
+        found = replace(
+            record,
+            worker_name=last.worker,
+            status=status,
+            finished=last.finished if is_over else None,
+            retries=sum(call.status in ("failed", "rejected") for call in own),
+            error=last.error if is_over else "",
+            usage=usage,
+            paid_usd=paid_usd,
+            list_usd=list_usd,
+        )
+        if last.answer is None or last.reply is None:
+            return found
+        reply = last.reply
+        found.response, found.finish, found.ending = reply.text, reply.finish, reply.ending
+        found.model, found.thinking = reply.model, reply.thinking
+        return found
+
+    def _node(
+        self, request: RunRequest, at: CallPath, calls: Sequence[Attempt], record: StepRecord, *, is_open: bool
+    ) -> StepRecord:
+        """A step whose worker is a Conductor, with the rounds that can be read again; only the last may be running."""
+        question = request.question if record.worker < 0 else record.messages  # the root Conductor is asked directly
+        asked = replace(request, question=question, names=None, previous=None)
+        own = [call for call in calls if call.path[len(at) + 1 :] == (OWN_STEP,)]
+        nested: list[Run] = []
+        latest = calls[-1].path[len(at)]
+        for number in range(latest + 1):
+            inside = [call for call in self._inside((*at, number)) if call not in own]
+            written = [call.answer for call in own if call.path[len(at)] == number and call.answer is not None]
+            workflow = _workflow_in(written[-1]) if written else None
+            if workflow is None or not inside or any(call.path[len(at) + 1] >= len(workflow) for call in inside):
+                break
+            asked = replace(asked, workflow=workflow)
+            is_last = is_open and number == latest
+            nested.append(self.run(asked, (*at, number), inside[0].started, is_last=is_last))
+            asked = replace(asked, previous=(workflow[-1].subtask, nested[-1].answer or ""))
+        usage, paid_usd, list_usd = cost_of([call.reply for call in own if call.reply is not None])
+        return replace(
+            record,
+            worker_name=own[0].worker if own else "",
+            status="running" if is_open else "stopped",
+            nested=tuple(nested),
+            usage=sum((run.usage for run in nested), usage),
+            paid_usd=total_usd([paid_usd, *(run.paid_usd for run in nested)]),
+            list_usd=total_usd([list_usd, *(run.list_usd for run in nested)]),
+        )
+
+    def _inside(self, at: CallPath) -> list[Attempt]:
+        return [call for call in self.calls if call.path[: len(at)] == at]
+
+
+def _workflow_in(text: str) -> Workflow | None:
+    """The workflow that a completion holds; None if it holds none that can be run."""
+    reading = read_completion(text, "lenient")
+    if reading.tree is None or not reading.complete or reading.passthrough:
+        return None
+    found = [*reading.diagnostics, *check(reading.tree, CheckConfig(max_steps=None))]
+    return None if any(each.is_error for each in found) else Workflow.from_tree(reading.tree)
+
+
+def _messages(request: RunRequest, step: int, responses: dict[int, str]) -> tuple[Message, ...]:
+    """What a step was shown; nothing if it saw a reply of another run, which this run's calls do not hold."""
+    workflow, config = request.workflow, request.config
+    if not responses.keys() >= set(workflow.sees(step)):
+        return ()
+    return messages_for(
+        workflow,
+        step,
+        responses,
+        request.question,
+        question_for=config.question_for,
+        previous=request.previous,
+    )

@@ -12,16 +12,12 @@ from typing import Any
 
 from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
-from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.events import Path as CallPath
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_reading import add_copy, kept_replies, request_of, run_of
-from wfdsl.interpreter.journal_unfinished import Attempt
-from wfdsl.interpreter.limits import ConcurrencyLimiter
+from wfdsl.interpreter.journal_reading import Attempt, add_copy, kept_replies, request_of, run_of
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import new_run_id, resume
 from wfdsl.interpreter.worker_profile import RunEstimate, estimate
@@ -81,7 +77,6 @@ class Redo:
         request = replace(
             self.request,
             sample_id=new_id,
-            config=replace(self.request.config, reuse=False),  # it would find the very replies that are left out
             origin={**self.request.origin, **self.origin},
         )
         add_copy(journal, new_id, request, self.run_id, self.kept)
@@ -124,7 +119,10 @@ def prepare_redo(
             )
         workflow = _changed(workflow, index, subtask, worker)
         request = replace(request, workflow=workflow)
-    again = _dependents(workflow, index)
+    again = {index}
+    for later in range(index + 1, len(workflow)):
+        if again.intersection(workflow.sees(later)):
+            again.add(later)
     if index in graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned:
         raise UsageError(f"{inside.name_of(index)} cannot change the answer, so it was left out: redo another step")
 
@@ -143,7 +141,7 @@ def prepare_redo(
         names=inside.names,
         previous=_previous(run, round_number, request),
         round=round_number,
-        again=again,
+        again=frozenset(again),
         kept=kept,
         responses={
             each.step: each.response for each in inside.steps if each.step in found and each.response is not None
@@ -159,39 +157,22 @@ async def redo(
     journal: Journal | str | Path,
     subtask: str | None = None,
     worker: int | None = None,
-    budget: Budget | None = None,
-    limiter: ConcurrencyLimiter | None = None,
-    on_event: Listener | None = None,
     **options: Any,
 ) -> Run:
     """Ask one step of a run again, and the steps that depend on it, in a new run; all other replies are kept.
 
-    The kept replies cost nothing, and the run that they come from stays as it is. Of a Conductor's run, prepare a new
-    run with `prepare_redo(..., round_number=N).start(path)`, then solve the question again with that `run_id`.
-
-    Args:
-        run_id: The run that has the step.
-        step: The step's index or name.
-        pool: The workers; they must be as they were for the kept replies to fit.
-        journal: The journal that has the run.
-        subtask: What the step is to do instead.
-        worker: The index of the worker that is to do it.
-        budget: Limits that replace those of the run; they count from zero.
-        limiter: Limits the calls in flight of several runs together.
-        on_event: Called with every event as it happens.
-        options: Fields of `RunConfig` by name, instead of the run's.
+    The kept replies cost nothing, and the run that they come from stays as it is. `step`, `subtask` and `worker` are as
+    for `prepare_redo`, `options` as for `resume`; a budget counts from zero. Of a Conductor's run, prepare a new run
+    with `prepare_redo(..., round_number=N).start(path)`, then solve the question again with that `run_id`.
 
     Raises:
         RunFailed, BudgetExhausted: as `run` does.
         UsageError: the journal has no such run, the run no such step, or as `resume` does.
     """
-    if isinstance(budget, BudgetTracker):
-        raise UsageError("budget must be a Budget: the new run has a tracker of its own")
     path = journal.path if isinstance(journal, Journal) else Path(journal)
     prepared = prepare_redo(path, run_id, step, subtask=subtask, worker=worker)
     require_runnable(prepared.workflow, pool, prepared.request.config.max_depth)
-    new_id = prepared.start(path)
-    return await resume(new_id, pool, journal=journal, budget=budget, limiter=limiter, on_event=on_event, **options)
+    return await resume(prepared.start(path), pool, journal=journal, **options)
 
 
 def _inside(run: Run, round_number: int | None) -> Run:
@@ -221,19 +202,9 @@ def _index(run: Run, step: int | str) -> int:
 
 
 def _changed(workflow: Workflow, index: int, subtask: str | None, worker: int | None) -> Workflow:
-    old = workflow[index]
-    new = replace(
-        old, worker=old.worker if worker is None else worker, subtask=old.subtask if subtask is None else subtask
-    )
+    given: dict[str, Any] = {"subtask": subtask, "worker": worker}
+    new = replace(workflow[index], **{name: value for name, value in given.items() if value is not None})
     return Workflow((*workflow.steps[:index], new, *workflow.steps[index + 1 :]))
-
-
-def _dependents(workflow: Workflow, index: int) -> frozenset[int]:
-    found = {index}
-    for later in range(index + 1, len(workflow)):
-        if found.intersection(workflow.sees(later)):
-            found.add(later)
-    return frozenset(found)
 
 
 def _previous(run: Run, round_number: int | None, request: RunRequest) -> tuple[str, str] | None:

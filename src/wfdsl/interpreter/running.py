@@ -233,9 +233,6 @@ async def _run_request(
     async with _opened(pool) as workers, claiming as kept:
         if tracker is None and (kept is not None or account is not None or budget is not UNLIMITED):
             tracker = BudgetTracker(budget, NOTHING_SPENT if kept is None else kept.spent, within=account)
-        now = loop.time()
-        wall_end = None if budget.seconds is None else now + budget.seconds
-        ends = [each for each in (wall_end, None if config.timeout_s is None else now + config.timeout_s) if each]
         own = () if config.concurrency is None else (ConcurrencyLimiter(config.concurrency),)
         environment = Environment(
             run_id=run_id,
@@ -244,7 +241,6 @@ async def _run_request(
             clock=Clock(loop),
             limiters=own if limiter is None else (*own, limiter),
             budget=tracker,
-            wall_end=wall_end,
             journal=kept,
             lost=() if kept is None else kept.lost,
             listener=None if on_event is None else safe(on_event),
@@ -252,7 +248,7 @@ async def _run_request(
         level = Level(
             pipelines=Pipelines(workers),
             depth=config.max_depth,
-            deadline=min(ends, default=None),
+            deadline=None if config.timeout_s is None else loop.time() + config.timeout_s,
             step_timeout_s=config.step_timeout_s,
             answer_settings=request.answer_settings,
             tools=request.tools,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
@@ -29,7 +29,7 @@ from wfdsl.interpreter.events import (
     StepStarted,
 )
 from wfdsl.interpreter.record import Run, StepRecord
-from wfdsl.protocols import Message, Usage
+from wfdsl.protocols import Usage
 
 try:
     from opentelemetry import trace
@@ -38,20 +38,7 @@ except ImportError as error:
     raise UsageError(f"spans need the OpenTelemetry API: {install_command('otel')}") from error
 
 TEXTS_VARIABLE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-OPERATION: Final = "gen_ai.operation.name"
-CONVERSATION: Final = "gen_ai.conversation.id"
-AGENT: Final = "gen_ai.agent.name"
-PROVIDER: Final = "gen_ai.provider.name"
-REQUEST_MODEL: Final = "gen_ai.request.model"
-RESPONSE_MODEL: Final = "gen_ai.response.model"
-FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
-INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
-OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
-CACHED_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
-INPUT: Final = "gen_ai.input.messages"
-OUTPUT: Final = "gen_ai.output.messages"
-ERROR_TYPE: Final = "error.type"
-SPAN_KIND: Final = "openinference.span.kind"
+_AGENT: Final = "gen_ai.agent.name"
 _PROVIDERS: Final = {"google": "gcp.gemini"}
 """The conventions' names of providers, where they are not ours."""
 _NANOSECONDS: Final = 1_000_000_000
@@ -70,13 +57,6 @@ def require_provider() -> None:
         )
 
 
-class _Plan(NamedTuple):
-    """The spans of one completion of a Conductor."""
-
-    plan: Span
-    chat: Span
-
-
 class SpanListener:
     """Pass it to `run(..., on_event=)`, or call it from a listener of your own."""
 
@@ -90,141 +70,135 @@ class SpanListener:
         self._workflow = workflow
         self._texts = os.environ.get(TEXTS_VARIABLE, "").lower() == "true" if texts is None else texts
         self._conversation = ""
-        self._runs: dict[Path, Span] = {}
-        self._steps: dict[Path, Span] = {}
-        self._plans: dict[Path, _Plan] = {}
+        self._open: dict[tuple[str, Path], Span] = {}
+        """The spans that have not ended, by kind (run, step, plan, chat) and path."""
         self._conductors: set[Path] = set()
 
     def __call__(self, event: Event) -> None:
         """Handle an event."""
+        path = event.path
         match event:
             case RunStarted():
-                self._begin_run(event)
+                self._conversation, name = event.run_id, "" if path else self._workflow
+                about = {
+                    "wfdsl.run": event.run_id,
+                    "wfdsl.steps": len(event.workflow),
+                    **({_AGENT: name} if name else {}),
+                }
+                self._begin(("run", path), ("step", path[:-1]), f"invoke_workflow {name}", "CHAIN", about)
             case StepStarted():
-                self._begin_step(event)
+                about = {"wfdsl.step": path[-1], "wfdsl.worker": event.worker_name}
+                if event.conductor:
+                    self._conductors.add(path)
+                    about[_AGENT] = event.worker_name
+                    self._begin(("step", path), ("run", path[:-1]), f"invoke_agent {event.worker_name}", "AGENT", about)
+                else:
+                    self._begin_chat(("step", path), ("run", path[:-1]), event, about)
             case CompletionStarted():
-                self._begin_plan(event)
-            case CompletionFinished() if event.path in self._plans:
+                about = {_AGENT: event.worker_name, "wfdsl.round": path[-2]}
+                self._begin(("plan", path), ("step", path[:-2]), f"plan {event.worker_name}", "AGENT", about)
+                self._begin_chat(("chat", path), ("plan", path), event, {"wfdsl.worker": event.worker_name})
+            case CompletionFinished() if ("plan", path) in self._open:
                 self._end_plan(event)
-            case Retried() if event.path in self._steps:
-                self._steps[event.path].add_event("retry", {"reason": event.reason, "wait_s": event.wait_s})
-            case FellBack() if event.path in self._steps:
-                self._steps[event.path].add_event("fallback", {"reason": event.reason, "worker": event.worker_name})
-            case StepFinished() if event.path in self._steps:
-                self._end_step(event.path, event.record, event.error_type)
-            case RunFinished() if event.path in self._runs:
-                self._end_run(event)
+            case Retried() if ("step", path) in self._open:
+                self._open["step", path].add_event("retry", {"reason": event.reason, "wait_s": event.wait_s})
+            case FellBack() if ("step", path) in self._open:
+                self._open["step", path].add_event("fallback", {"reason": event.reason, "worker": event.worker_name})
+            case StepFinished() if ("step", path) in self._open:
+                self._end_step(path, event.record, event.error_type)
+            case RunFinished() if ("run", path) in self._open:
+                self._end_run(path, event.run)
 
-    def _begin_run(self, event: RunStarted) -> None:
-        self._conversation = event.run_id
-        name = "" if event.path else self._workflow
-        attributes = {SPAN_KIND: "CHAIN", "wfdsl.run": event.run_id, "wfdsl.steps": len(event.workflow)}
-        if name:
-            attributes[AGENT] = name
-        self._runs[event.path] = self._span("invoke_workflow", name, self._steps.get(event.path[:-1]), attributes)
-
-    def _begin_step(self, event: StepStarted) -> None:
-        parent = self._runs.get(event.path[:-1])
-        attributes: dict[str, Any] = {"wfdsl.step": event.path[-1], "wfdsl.worker": event.worker_name}
-        if event.conductor:
-            self._conductors.add(event.path)
-            attributes |= {SPAN_KIND: "AGENT", AGENT: event.worker_name}
-            self._steps[event.path] = self._span("invoke_agent", event.worker_name, parent, attributes)
-        else:
-            self._steps[event.path] = self._chat(event, parent, attributes)
-
-    def _begin_plan(self, event: CompletionStarted) -> None:
-        parent = self._steps.get(event.path[:-2])
-        attributes = {SPAN_KIND: "AGENT", AGENT: event.worker_name, "wfdsl.round": event.path[-2]}
-        plan = self._span("plan", event.worker_name, parent, attributes)
-        self._plans[event.path] = _Plan(plan, self._chat(event, plan, {"wfdsl.worker": event.worker_name}))
-
-    def _chat(self, event: StepStarted | CompletionStarted, parent: Span | None, attributes: dict[str, Any]) -> Span:
-        attributes |= {SPAN_KIND: "LLM", PROVIDER: _PROVIDERS.get(event.provider, event.provider) or "unknown"}
-        if event.model:
-            attributes[REQUEST_MODEL] = event.model
-        return self._span("chat", event.model or event.worker_name, parent, attributes, SpanKind.CLIENT)
-
-    def _span(
+    def _begin_chat(
         self,
-        operation: str,
-        about: str,
-        parent: Span | None,
-        attributes: dict[str, Any],
-        kind: SpanKind = SpanKind.INTERNAL,
-    ) -> Span:
-        context = None if parent is None else trace.set_span_in_context(parent)
-        name = f"{operation} {about}" if about else operation
-        known = {OPERATION: operation, CONVERSATION: self._conversation, **attributes}
-        return self._tracer.start_span(name, context=context, kind=kind, attributes=known)
+        key: tuple[str, Path],
+        parent: tuple[str, Path],
+        event: StepStarted | CompletionStarted,
+        about: dict[str, Any],
+    ) -> None:
+        about["gen_ai.provider.name"] = _PROVIDERS.get(event.provider, event.provider) or "unknown"
+        if event.model:
+            about["gen_ai.request.model"] = event.model
+        self._begin(key, parent, f"chat {event.model or event.worker_name}", "LLM", about)
+
+    def _begin(
+        self, key: tuple[str, Path], parent: tuple[str, Path], name: str, kind: str, about: dict[str, Any]
+    ) -> None:
+        outer = self._open.get(parent)
+        self._open[key] = self._tracer.start_span(
+            name.strip(),
+            context=None if outer is None else trace.set_span_in_context(outer),
+            kind=SpanKind.CLIENT if kind == "LLM" else SpanKind.INTERNAL,
+            attributes={
+                "gen_ai.operation.name": name.partition(" ")[0],
+                "gen_ai.conversation.id": self._conversation,
+                "openinference.span.kind": kind,
+                **about,
+            },
+        )
 
     def _end_plan(self, event: CompletionFinished) -> None:
-        plan, chat = self._plans.pop(event.path)
-        if event.reply is None:
-            for span in (chat, plan):
+        reply = event.reply
+        for kind in ("chat", "plan"):
+            span = self._open.pop((kind, event.path))
+            if reply is None:
                 _set_error(span, event.error, event.error_type)
-        else:
-            reply = event.reply
-            chat.set_attributes(_answered(reply.model, reply.finish, reply.usage))
-            if self._texts:
-                chat.set_attributes(_texts(event.messages, reply.text, reply.finish))
-        for span in (chat, plan):
+            elif kind == "chat":
+                span.set_attributes(_answered(reply.model, reply.finish, reply.usage))
+                self._set_texts(span, event.messages, reply.text, reply.finish)
             span.end(int(event.at * _NANOSECONDS))
 
     def _end_step(self, path: Path, record: StepRecord, error_type: str) -> None:
-        span = self._steps.pop(path)
+        span = self._open.pop(("step", path))
         span.set_attributes({"wfdsl.retries": record.retries, "wfdsl.replayed": record.replayed})
         if path in self._conductors:
             self._conductors.discard(path)
         else:  # a Conductor's tokens are those of the spans inside; those of a replayed reply have been reported before
             usage = Usage() if record.replayed else record.usage
             span.set_attributes(_answered(record.model, record.finish, usage))
-        if self._texts:
-            span.set_attributes(_texts(record.messages, record.response, record.finish))
-        if record.status not in ("done", "suspended"):
-            _set_error(span, record.error or record.status, error_type or record.status)
-        span.end(_end_time(record))
+        self._set_texts(span, record.messages, record.response, record.finish)
+        _end(span, record, record.error, error_type or record.status)
 
-    def _end_run(self, event: RunFinished) -> None:
+    def _end_run(self, path: Path, run: Run) -> None:
         """End the run's span, and those of steps that were stopped with it."""
-        for path in [path for path in self._steps if path[:-1] == event.path]:
-            self._end_step(path, event.run.steps[path[-1]], "")
-        span, run = self._runs.pop(event.path), event.run
-        if self._texts:
-            span.set_attributes(_texts(run.question, run.answer, None))
-        if run.status not in ("done", "suspended"):
-            _set_error(span, run.error or run.status, run.status)
-        span.end(_end_time(run))
+        for step in [step for kind, step in self._open if kind == "step" and step[:-1] == path]:
+            self._end_step(step, run.steps[step[-1]], "")
+        span = self._open.pop(("run", path))
+        self._set_texts(span, run.question, run.answer, None)
+        _end(span, run, run.error, run.status)
+
+    def _set_texts(self, span: Span, messages: Question, response: str | None, finish: str | None) -> None:
+        """Add messages and a reply as JSON texts, which every back end can keep."""
+        if not self._texts:
+            return
+        sent: Sequence[Any] = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        span.set_attribute("gen_ai.input.messages", json.dumps([_message(**each) for each in sent]))
+        if response is not None:
+            said = {**_message("assistant", response), "finish_reason": finish or "stop"}
+            span.set_attribute("gen_ai.output.messages", json.dumps([said]))
 
 
 def _answered(model: str, finish: str | None, usage: Usage) -> dict[str, Any]:
-    found: dict[str, Any] = {INPUT_TOKENS: usage.input_tokens, OUTPUT_TOKENS: usage.output_tokens}
-    if usage.cached_tokens:
-        found[CACHED_TOKENS] = usage.cached_tokens
-    if model:
-        found[RESPONSE_MODEL] = model
-    if finish is not None:
-        found[FINISH_REASONS] = [finish]
-    return found
+    found = {
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens or None,
+        "gen_ai.response.model": model or None,
+        "gen_ai.response.finish_reasons": finish and [finish],
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def _texts(messages: Question, response: str | None, finish: str | None) -> dict[str, str]:
-    """Messages and a reply as JSON texts, which every back end can keep."""
-    sent: Sequence[Message] = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-    found = {INPUT: json.dumps([_message(each["role"], each["content"]) for each in sent])}
-    if response is not None:
-        found[OUTPUT] = json.dumps([{**_message("assistant", response), "finish_reason": finish or "stop"}])
-    return found
-
-
-def _message(role: str, text: str) -> Mapping[str, Any]:
-    return {"role": role, "parts": [{"type": "text", "content": text}]}
+def _message(role: str, content: str, **_: Any) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": content}]}
 
 
 def _set_error(span: Span, message: str, kind: str) -> None:
-    span.set_attribute(ERROR_TYPE, kind)
+    span.set_attribute("error.type", kind)
     span.set_status(Status(StatusCode.ERROR, message))
 
 
-def _end_time(record: StepRecord | Run) -> int | None:
-    return None if record.finished is None else int(record.finished * _NANOSECONDS)
+def _end(span: Span, record: StepRecord | Run, error: str, error_type: str) -> None:
+    if record.status not in ("done", "suspended"):
+        _set_error(span, error or record.status, error_type)
+    span.end(None if record.finished is None else int(record.finished * _NANOSECONDS))

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from wfdsl.conductor.effort import Effort
+from wfdsl.conductor.config import Effort
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.running import checked_question

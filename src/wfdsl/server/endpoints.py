@@ -78,7 +78,7 @@ class Endpoints:
         status = "ready" if self.is_ready else "starting"
         if self.keys is not None and not self.keys.are_known:
             status = "keys_unreadable"
-        if self.journal is not None and self.journal.has_ended:
+        if self.journal is not None and self.journal.writer.has_ended:
             status = "journal_ended"
         return JSONResponse({"status": status}, 200 if status == "ready" else 503)
 

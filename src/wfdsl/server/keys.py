@@ -331,12 +331,12 @@ class _KeyBudget(BudgetTracker):
             connection.execute(_TABLE)
             connection.execute(_ROW, (key, since, spent))
 
-        await journal.do(make)
+        await journal.writer.do(make)
         return cls(journal, key, since, usd, within)
 
     async def row(self) -> float:
         """Dollars that all processes have spent or reserved."""
-        found: float = await self._journal.do(lambda of: of.execute(_READ, self._about).fetchone()[0])
+        found: float = await self._journal.writer.do(lambda of: of.execute(_READ, self._about).fetchone()[0])
         return found
 
     def try_reserve(self, bound: BudgetUsage) -> bool:  # noqa: ARG002
@@ -382,7 +382,7 @@ class _KeyBudget(BudgetTracker):
         self._give_back(bound.usd - actual.usd)
 
     def _give_back(self, usd: float) -> None:
-        self._journal.do_later(lambda of: of.execute(_ADD, {**self._about, "usd": -usd}))
+        self._journal.writer.do_later(lambda of: of.execute(_ADD, {**self._about, "usd": -usd}))
         self._leave()
 
     def _leave(self) -> None:
@@ -404,9 +404,9 @@ class _KeyBudget(BudgetTracker):
             drawn = connection.execute(f"{_ADD} AND usd + :usd <= :limit", asked).rowcount == 1
 
         try:
-            await self._journal.do(draw)
+            await self._journal.writer.do(draw)
         except asyncio.CancelledError:  # it may have been drawn
-            self._journal.do_later(lambda of: drawn and of.execute(_ADD, {**self._about, "usd": -usd}))
+            self._journal.writer.do_later(lambda of: drawn and of.execute(_ADD, {**self._about, "usd": -usd}))
             raise
         return drawn
 

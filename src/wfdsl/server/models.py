@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.effort import EFFORTS
+from wfdsl.conductor.config import EFFORTS, ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_policy
 from wfdsl.conductor.policy import ROOT_WORKFLOW, Policy, WorkflowPolicy
 from wfdsl.errors import UsageError

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 
 from wfdsl.errors import JournalFailure
 from wfdsl.interpreter.events import Delta, Event, FellBack, Retried, StepFinished
-from wfdsl.interpreter.journal_file import connect_to_read, failure
+from wfdsl.interpreter.journal_file import connect, failure
 from wfdsl.interpreter.journal_reading import RunSummary, summaries
 
 _LOOK_S: Final = 0.5
@@ -110,7 +110,7 @@ class RunIndex:
                 self._connection.close()
                 self._connection = None
             if self._connection is None:
-                self._connection = connect_to_read(self.journal, any_thread=True)
+                self._connection = connect(self.journal, any_thread=True)
             return inode, int(self._connection.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error as error:
             raise failure(self.journal, error) from error

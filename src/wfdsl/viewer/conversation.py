@@ -12,7 +12,7 @@ from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import Completion, RoundLog, completion_of, remarks_on, rounds_inside, rounds_of
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.journal_unfinished import Attempt
+from wfdsl.interpreter.journal_reading import Attempt
 from wfdsl.interpreter.record import Run
 from wfdsl.language.check import CheckConfig
 from wfdsl.protocols import Message

@@ -21,8 +21,8 @@ from starlette.responses import RedirectResponse, Response
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.estimate import SolveEstimate, estimate_solve
+from wfdsl.conductor.named import conductor_of_run
 from wfdsl.conductor.policy import ROOT_WORKFLOW
-from wfdsl.conductor.resuming import conductor_of_run, resume_with
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.experiment import Experiment, pool_of_run
 from wfdsl.interpreter.budget import Budget
@@ -135,9 +135,8 @@ class Redoing:
             work = resume(new_id, asked.pool, journal=self.journal, budget=budget, on_event=hear)
         else:
             request = await run_in_threadpool(request_of, self.journal, new_id)
-            work = resume_with(
-                asked.conductor, new_id, request, asked.pool, journal=self.journal, budget=budget, on_event=hear
-            )
+            options = {"journal": self.journal, "budget": budget, "on_event": hear}
+            work = asked.conductor.resume(new_id, request, asked.pool, **options)
         self.follow(new_id, work)
         return new_id
 

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from wfdsl.interpreter.journal_reading import RunSummary, run_of, runs_of_unknown_price
+from wfdsl.interpreter.journal_reading import RunSummary, run_of, summaries
 from wfdsl.interpreter.record import Run
 from wfdsl.render.html import Fact
 from wfdsl.render.run_page import facts_of_run
@@ -61,7 +61,7 @@ def run_in(request: Request) -> tuple[RunSummary, Run]:
 def facts_in(request: Request, run: Run) -> list[Fact]:
     """What is known of a run; of what was paid nothing, as long as no reply says whether its workers are free."""
     found = list(facts_of_run(run))
-    if run.paid_usd == 0 and runs_of_unknown_price(request.app.state.index.journal, run.id):
+    if run.paid_usd == 0 and summaries(request.app.state.index.journal, run.id)[0].is_unpriced:
         return [fact for fact in found if fact.label != "paid"]
     return found
 

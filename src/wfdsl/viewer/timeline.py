@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wfdsl.interpreter.conductor_node import OWN_STEP
-from wfdsl.interpreter.journal_unfinished import Attempt
+from wfdsl.interpreter.journal_reading import Attempt
 from wfdsl.interpreter.record import Run
 from wfdsl.render.status import duration
 from wfdsl.viewer.places import Path, Place, places

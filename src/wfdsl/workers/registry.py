@@ -102,7 +102,7 @@ _BUILT_IN: Final = {
     "local": "wfdsl.workers.local:build",
     "transformers": "wfdsl.workers.transformers_local:build",
     "scripted": "wfdsl.workers.scripted:build",
-    "conductor": "wfdsl.conductor.node:build",
+    "conductor": "wfdsl.conductor.named:build",
 }
 _EXTRA_OF: Final = {"anthropic": "anthropic", "local": "local", "transformers": "torch"}
 _EXTRAS: Final = {"openai", "anthropic", "httpx2", "torch", "transformers"}

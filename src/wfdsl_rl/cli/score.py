@@ -83,23 +83,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser, parameters=False)
     add_options(parser, ServeSettings, "serve", title=OUTPUT, without=_OF_MODELS, **_DEFAULTS)
     group(parser, OUTPUT).add_argument("--quiet", action="store_true", help="print no line for each request")
-    add_options(parser, Budget, "budget", without=["seconds"])
-    add_options(parser, RunSettings, "run", without=["concurrency", "parallel", "journal", "reuse", "ask_again"])
+    add_options(parser, Budget, "budget")
+    add_options(parser, RunSettings, "run", without=["concurrency", "parallel", "journal", "ask_again"])
 
 
 def execute(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
     require_packages("wfdsl serve", SERVER_PACKAGES, "server")
     from wfdsl.interpreter.journal import Journal
-    from wfdsl.interpreter.journal_file import SoleUse, default_path
+    from wfdsl.interpreter.journal_file import default_path, lock_for_sole_use
 
     path = default_path().parent / "reward" / "journal.db" if args.journal is None else Path(args.journal)
-    sole = SoleUse(path)
-    try:
-        with Journal(path) as journal:
-            return _serve(args, journal)
-    finally:
-        sole.close()
+    lock_for_sole_use(path)
+    with Journal(path) as journal:
+        return _serve(args, journal)
 
 
 def _serve(args: argparse.Namespace, journal: Journal) -> int:

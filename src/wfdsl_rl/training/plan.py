@@ -221,7 +221,7 @@ def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOp
         JournalFailure: the journal cannot be opened.
     """
     run = experiment.run
-    options = options_of(run, without=("concurrency", "seed", "reuse"))
+    options = options_of(run, without=("concurrency", "seed"))
     if run.concurrency is not None:
         options["limiter"] = ConcurrencyLimiter(run.concurrency)
     journal: Journal | None = None
