@@ -120,8 +120,8 @@ def _workflows(run: Run) -> list[tuple[Path, Run]]:
 
 def _paired(first: Sequence[Place], second: Sequence[Place]) -> list[Pair]:
     """The steps in pairs: those of equal subtasks, and in order what lies between."""
-    subtasks = ([place.subtask for place in places] for places in (first, second))
-    changes = SequenceMatcher(None, *subtasks, autojunk=False).get_opcodes()
+    one, other = ([place.subtask for place in places] for places in (first, second))
+    changes = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     return [Pair(*pair) for _, i, j, k, m in changes for pair in zip_longest(first[i:j], second[k:m])]
 
 
