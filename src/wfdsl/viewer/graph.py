@@ -14,11 +14,12 @@ from markupsafe import Markup
 from starlette.datastructures import QueryParams
 
 from wfdsl.interpreter.record import Run
+from wfdsl.render.html import dotted
 from wfdsl.render.model import Card, Panel, draw
 from wfdsl.render.pictures import picture_of
 from wfdsl.render.svg import svg_of
 from wfdsl.render.text import counted
-from wfdsl.viewer.places import Path, dotted
+from wfdsl.viewer.places import Path
 
 MOST_NODES: Final = 100
 """Nodes that are drawn without being asked for. Our choice; larger graphs are slow to draw and hard to read."""

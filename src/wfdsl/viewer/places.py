@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import rounds_inside
 from wfdsl.interpreter.record import Run, StepRecord, worker_title
+from wfdsl.render.html import StepPath as Path
+from wfdsl.render.html import dotted
 
-Path: TypeAlias = tuple[int, ...]
 _PATH: Final = re.compile(r"\d{1,6}(\.\d{1,6}){0,40}")
 
 
@@ -64,11 +65,6 @@ class Place:
     def beside(self, index: int) -> Place:
         """Another step of the same workflow."""
         return Place((*self.path[:-1], index), self.run, self.run.steps[index])
-
-
-def dotted(path: Path) -> str:
-    """A path as addresses have it."""
-    return ".".join(map(str, path))
 
 
 def places(run: Run, at: Path = ()) -> Iterator[Place]:
