@@ -60,7 +60,7 @@ HOMES = {
     "hypothesis": ["testing."],
     "jinja2": ["render.html", "viewer.page"],
     "lark": ["language.", "grading.statements"],
-    "markupsafe": ["viewer."],
+    "markupsafe": ["render.html", "viewer."],
     "mcp": ["mcp."],
     "mcp_types": ["mcp."],
     "latex2mathml": ["render.markup"],

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from wfdsl.language.workflow import Workflow
@@ -204,7 +204,7 @@ def hash_of(style: str) -> str:
 
 
 @cache
-def _template(name: str) -> Any:
+def _template(name: str) -> Template:
     return environment(Path(__file__).parent / "templates").get_template(name)
 
 

@@ -70,10 +70,6 @@ class Viewer:
         self.index.close()
 
 
-async def _events(request: Request) -> Response:
-    return event_stream(request.app.state.index, request)
-
-
 def _http_error(request: Request, error: HTTPException) -> Response:
     known = {404: "There is no such page.", 405: "This page takes another method."}
     detail = known.get(error.status_code, "") if error.detail in ("Not Found", "Method Not Allowed") else error.detail
@@ -98,7 +94,7 @@ _ROUTES: Final = (
     Route("/runs/{id:path}/export.{form}", export),
     Route("/runs/{id:path}", show_run),
     Route("/compare", compare),
-    Route("/events", _events),
+    Route("/events", event_stream),
     Route("/static/{name}", static_file),
 )
 _HANDLERS: Final[Mapping[Any, Any]] = {

@@ -16,8 +16,9 @@ from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import rounds_inside
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.record import Run
+from wfdsl.render.html import StepPath
 from wfdsl.viewer.page import Excerpts, page
-from wfdsl.viewer.places import Path, Place
+from wfdsl.viewer.places import Place
 from wfdsl.viewer.runs import facts_in, find_run
 
 _WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")
@@ -111,7 +112,7 @@ def aligned(first: Run, second: Run) -> Iterator[Aligned]:
         yield Aligned(title, _paired(*steps))
 
 
-def _workflows(run: Run) -> list[tuple[Path, Run]]:
+def _workflows(run: Run) -> list[tuple[StepPath, Run]]:
     if run.workflow != ROOT_WORKFLOW:
         return [((), run)]
     return [((0, number), inside) for number, inside, _ in rounds_inside(run.steps[0])]

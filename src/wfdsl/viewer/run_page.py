@@ -22,13 +22,14 @@ from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
+from wfdsl.render.html import StepPath
 from wfdsl.render.pictures import picture_of, to_html
 from wfdsl.render.run_page import Unlogged, facts_of_step, said_in, sections_of
 from wfdsl.viewer.completion_text import lines_of
 from wfdsl.viewer.graph import MOST_NODES, graph_of_run
 from wfdsl.viewer.markdown import markdown_of
 from wfdsl.viewer.page import Excerpts, page
-from wfdsl.viewer.places import Path, Place, places
+from wfdsl.viewer.places import Place, places
 from wfdsl.viewer.redo_page import can_redo
 from wfdsl.viewer.runs import facts_in, place_in, run_in
 from wfdsl.viewer.timeline import timeline_of
@@ -72,7 +73,7 @@ def _conversation(request: Request, run: Run) -> dict[str, Any]:
 
 def _completions(replies: Iterable[Attempt]) -> Unlogged:
     """What Conductors wrote, from the replies in the journal, read as it is when a run is put together from them."""
-    found: dict[Path, list[Completion]] = {}
+    found: dict[StepPath, list[Completion]] = {}
     for each in replies:
         if each.path[-1] == OWN_STEP and each.reply is not None:
             checked = analyze(each.reply.text, CheckConfig(profile="lenient", max_steps=None, recursion=True))
