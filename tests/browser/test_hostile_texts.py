@@ -29,7 +29,7 @@ def test_a_hostile_text_is_only_ever_text(place: tuple[Path, Watched], text: str
     home, watched = place
     runs = in_thread(lambda: hostile_runs(home, text))
     first, second = (run.id for run in runs)
-    paths = ["/", f"/compare?a={first}", f"/compare?a={first}&b={second}"]
+    paths = ["/", f"/compare?run={first}&run={second}"]
     for run in (first, second):
         paths += [f"/runs/{run}?view={view}#step=0" for view in ("conversation", "graph", "time")]
         paths += [f"/runs/{run}/steps/3", f"/runs/{run}/export.md"]

@@ -1,6 +1,5 @@
-"""Mermaid and JSON: what they say, and that no text in them can break out of its place."""
+"""Mermaid: what it says, and that no text in it can break out of its place."""
 
-import json
 import re
 
 import pytest
@@ -10,7 +9,7 @@ from tests.render.drawn_workflows import DEAD, MIXED, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.model import draw
-from wfdsl.render.pictures import to_json, to_mermaid
+from wfdsl.render.pictures import to_mermaid
 from wfdsl.render.status import StepStatus
 
 # What a label may hold: words and plain punctuation, codes, our own three tags, and anything beyond ASCII.
@@ -79,49 +78,6 @@ def test_a_mermaid_title_is_one_yaml_string() -> None:
     found = to_mermaid(DEAD, title='a "b" \\ <c> & d\n---\ne')
 
     assert found.startswith('---\ntitle: "a \\"b\\" \\\\ ＜c＞ ＆ d --- e"\n---\n')
-
-
-def step(**own: object) -> dict[str, object]:
-    plain: dict[str, object] = {"name": None, "sees": [], "access": [], "live": True, "conductor": False}
-    plain |= {"depth": None, "settings": {}}
-    return {**plain, **own}
-
-
-def test_json_holds_the_whole_graph_as_written() -> None:
-    workflow = Workflow((Step(2, "Plan\nit."), Step("best", "Drop."), Step(0, "Do it.", "all", 1)))
-
-    found = json.loads(to_json(workflow, title="T", status={0: StepStatus("done", 1.5)}))
-
-    assert found == {
-        "title": "T",
-        "description": "",
-        "steps": [
-            step(index=0, worker=2, worker_name="worker 2", subtask="Plan\nit.")
-            | {"status": {"state": "done", "seconds": 1.5, "usd": None, "note": "", "error": ""}},
-            step(index=1, worker="best", worker_name="best", subtask="Drop."),
-            step(index=2, worker=0, worker_name="worker 0", subtask="Do it.")
-            | {"sees": [0, 1], "access": "all", "conductor": True, "depth": 1},
-        ],
-        "edges": [[0, 2], [1, 2]],
-        "copies": [],
-        "topology": "independent-then-aggregate",
-        "depth": 2,
-        "width": 2,
-        "calls": 3,
-        "answer": 2,
-    }
-
-
-@given(st.data())
-def test_json_of_any_workflow_reads_back(data: st.DataObject) -> None:
-    workflow = data.draw(workflows())
-
-    found = json.loads(to_json(workflow, **data.draw(options(workflow))))
-
-    assert [step["subtask"] for step in found["steps"]] == [step.subtask for step in workflow]
-    assert {tuple(edge) for edge in found["edges"]} == {
-        (seen, i) for i in range(len(workflow)) for seen in workflow.sees(i)
-    }
 
 
 def test_all_is_said_in_words_where_its_lines_are_left_out() -> None:

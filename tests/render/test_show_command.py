@@ -1,7 +1,6 @@
 """`wfdsl show`: formats, files and errors, as somebody at the command line meets them."""
 
 import io
-import json
 import sys
 import xml.etree.ElementTree as ET
 from importlib.util import find_spec
@@ -36,7 +35,7 @@ def test_the_terminal_drawing_is_the_default(workflow: str, capsys: pytest.Captu
 
 @pytest.mark.parametrize(
     ("chosen", "start"),
-    [("mermaid", "flowchart TD"), ("svg", "<svg "), ("json", '{\n  "title"')],
+    [("mermaid", "flowchart TD"), ("svg", "<svg ")],
 )
 def test_each_format_goes_to_standard_output(
     workflow: str, chosen: str, start: str, capfdbinary: pytest.CaptureFixture[bytes]
@@ -49,7 +48,7 @@ def test_each_format_goes_to_standard_output(
 
 @pytest.mark.parametrize(
     ("name", "start"),
-    [("a.svg", "<svg "), ("a.MMD", "flowchart"), ("a.json", "{"), ("a.txt", "3 steps · chain")],
+    [("a.svg", "<svg "), ("a.MMD", "flowchart"), ("a.txt", "3 steps · chain")],
 )
 def test_the_suffix_of_the_file_picks_the_format(workflow: str, tmp_path: Path, name: str, start: str) -> None:
     code = main(["show", workflow, "-o", str(tmp_path / name)])
@@ -70,11 +69,10 @@ def test_an_asked_format_wins_over_the_suffix(workflow: str, tmp_path: Path) -> 
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(COMPLETION.encode())))
 
-    code = main(["show", "-", "--format", "json"])
+    code = main(["show", "-"])
 
-    found = json.loads(capfdbinary.readouterr().out)
     assert code == 0
-    assert (found["topology"], found["answer"]) == ("chain", 2)
+    assert "3 steps · chain" in capfdbinary.readouterr().out.decode()
 
 
 @pytest.mark.parametrize("name", ["picture.xyz", "picture.bmp", "picture"])
@@ -183,16 +181,6 @@ def test_every_format_shows_how_the_steps_of_a_run_stand(
     assert ": failed" in picture.split("Plan it.")[0]
     assert "the reply was empty" in picture
     assert "pia" in picture
-
-
-def test_json_shows_state_time_and_cost_of_each_step(
-    failed_run: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    steps = json.loads(drawn(capfdbinary, "--run", "last", "--format", "json"))["steps"]
-
-    assert [step["status"]["state"] for step in steps] == ["done", "failed", "waiting"]
-    assert steps[0]["status"]["seconds"] >= 0
-    assert "the reply was empty" in steps[1]["status"]["error"]
 
 
 def test_a_run_is_found_by_its_id_by_its_beginning_and_in_a_record_file(

@@ -82,7 +82,7 @@ def hostile_runs(home: Path, text: str) -> list[wfdsl.Run]:
 def pages_of(runs: list[wfdsl.Run]) -> list[str]:
     """The addresses of all pages that show these runs."""
     first, second = (run.id for run in runs)
-    paths = ["/", f"/compare?a={first}", f"/compare?a={first}&b={second}"]
+    paths = ["/", f"/compare?run={first}&run={second}"]
     for run in (first, second):
         paths += [f"/runs/{run}?view={view}" for view in ("conversation", "graph", "time")]
         paths += [f"/runs/{run}/steps/0", f"/runs/{run}/steps/3"]

@@ -1,4 +1,4 @@
-"""The playground: texts checked and drawn, formatted and converted, within limits, and never as markup."""
+"""The playground: texts checked and drawn, within limits, and never as markup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-import wfdsl
 from wfdsl.api import analyze_text
 from wfdsl.viewer.playground import examples
 
@@ -92,36 +91,7 @@ def test_a_problem_stands_below_its_line(post: Post, form: str) -> None:
     assert "<svg" not in page
 
 
-def test_formatting_a_file_keeps_its_parameters(post: Post) -> None:
-    page = post(FILE.replace(" by 0", "   by   0"), action="format").text
-
-    assert "param n = 2" in text_in(page)
-    assert post(text_in(page), action="format").text == page
-    assert analyze_text(text_in(page), form="wf").workflow == analyze_text(FILE, form="wf").workflow
-
-
-def test_converting_there_and_back_gives_the_same_workflow(post: Post) -> None:
-    there = post(LISTS, "completion", "convert").text
-    assert '<option value="wf" selected>' in there
-    back = post(text_in(there), "wf", "convert").text
-
-    assert '<option value="completion" selected>' in back
-    assert wfdsl.parse(text_in(back)) == wfdsl.parse(LISTS)
-
-
-def test_what_cannot_be_changed_stays_with_the_reason(post: Post) -> None:
-    named = 'wfdsl 1\nstep a by somebody: "x"\n'
-    page = post(named, action="convert").text
-    assert text_in(page) == named
-    assert "was not changed" in problem_in(page)
-    assert "somebody" in problem_in(page)
-
-    broken = post("step", action="format").text
-    assert text_in(broken) == "step"
-    assert "was not changed" in problem_in(broken)
-
-
-def test_every_example_is_valid_and_in_its_usual_layout(client: TestClient, post: Post) -> None:
+def test_every_example_is_valid(client: TestClient) -> None:
     assert {each.form for each in examples()} == {"wf", "completion"}
     for each in examples():
         page = client.get(ADDRESS, params={"example": each.name}).text
@@ -129,8 +99,6 @@ def test_every_example_is_valid_and_in_its_usual_layout(client: TestClient, post
         assert "<svg" in page
         assert problem_in(page) == ""
         assert "error" not in status_in(page)
-        if each.form == "wf":
-            assert text_in(post(each.text, action="format").text) == each.text
     assert client.get(ADDRESS, params={"example": "none"}).status_code == 404
 
 
@@ -168,7 +136,7 @@ def test_an_unknown_form_is_refused(post: Post) -> None:
 
 def test_empty_texts_and_empty_lists(post: Post) -> None:
     assert status_in(post("  \n").text) == ""
-    page = post("model_id = []\nsubtasks = []\naccess_list = []", "completion", "convert").text
+    page = post("model_id = []\nsubtasks = []\naccess_list = []", "completion").text
     assert status_in(page) == "1 error"
 
 
@@ -176,8 +144,8 @@ def test_empty_texts_and_empty_lists(post: Post) -> None:
 def test_a_hostile_text_adds_no_element_and_no_attribute(post: Post, text: str) -> None:
     as_string = text.replace("\\", "").replace('"', "'").replace("{", "").replace("}", "")
     for page in (
-        post(text, "wf", "format", **{"param.x": text}).text,
-        post(text, "completion", "convert").text,
+        post(text, "wf", **{"param.x": text}).text,
+        post(text, "completion").text,
         post(f'wfdsl 1\ntitle "{as_string}"\nparam n = "{as_string}"\nstep a by 0: "{as_string} {{n}}"').text,
     ):
         found = Structure(page).elements
@@ -227,7 +195,7 @@ def test_a_run_says_its_pool_and_is_found_again_with_it(
 
     assert done.pool == "two"
     assert done.settings["origin"] == {"file": "playground", "pool": str(pool_file)}
-    row = re.search(rf'<tr id="run-{new_id}">.*?</tr>', client.get("/view/?by=playground&pool=two").text, re.DOTALL)
+    row = re.search(rf'<tr id="run-{new_id}">.*?</tr>', client.get("/view/?text=playground").text, re.DOTALL)
     assert row
     assert "<td>playground</td>\n<td>two</td>" in row[0]
     assert "Ask again for at most" in client.get(f"/view/runs/{new_id}/steps/2/redo").text
@@ -235,7 +203,6 @@ def test_a_run_says_its_pool_and_is_found_again_with_it(
 
 def test_a_pool_is_chosen_by_its_name(post: Post) -> None:
     text = 'wfdsl 1\nstep a by planner: "Say it."\n'
-    assert "planner" in problem_in(post(text, action="convert").text)
 
     page = post(text, pool="local", question="What?").text
 

@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 
 import wfdsl
 from wfdsl.api import analyze_file_text
-from wfdsl.conductor.round_log import Completion
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.viewer.completion_text import lines_of
 from wfdsl.viewer.markdown import markdown_of
@@ -91,7 +90,7 @@ def test_copies_share_a_card_unless_each_is_asked_for(client: TestClient, ask: A
     run = ask(workflow=workflow)
 
     together = client.get(f"/view/runs/{run.id}?view=graph").text
-    alone = client.get(f"/view/runs/{run.id}?view=graph&open=all").text
+    alone = client.get(f"/view/runs/{run.id}?view=graph&open=0").text
 
     assert 'data-steps="0 1 2"' in together
     assert 'data-steps="0 1 2"' not in alone
@@ -242,7 +241,7 @@ def test_markdown_of_workers_cannot_leave_its_fence(ask: Ask) -> None:
 def test_a_completion_has_its_items_marked_and_problems_below_their_line() -> None:
     text = 'model_id = [0, 9]\nsubtasks = ["a",\n"b"]\naccess_list = [[], [1]]'
     problem = "line 4: step 1 sees step 1, which is not an earlier step [later-step]"
-    lines = lines_of(Completion(text, "invalid", (problem, "beyond all lines")))
+    lines = lines_of(text, (problem, "beyond all lines"))
 
     marked = [(piece.text, piece.list, piece.step) for line in lines for piece in line.pieces if piece.list]
     assert marked[:4] == [("0", "workers", 0), ("9", "workers", 1), ('"a"', "subtasks", 0), ('"b"', "subtasks", 1)]
@@ -272,7 +271,7 @@ def test_what_a_conductor_has_written_so_far_is_shown_while_the_run_is_in_progre
 
 @pytest.mark.parametrize("text", ["", "\n\n", "model_id", "x" * 30_000, "\r\nmodel_id = [0]\u2028", "é" * 10])
 def test_every_completion_is_shown_whole(text: str) -> None:
-    shown = "\n".join("".join(piece.text for piece in line.pieces) for line in lines_of(Completion(text, "invalid")))
+    shown = "\n".join("".join(piece.text for piece in line.pieces) for line in lines_of(text, ()))
 
     assert shown.replace("\n", "") == text.replace("\r", "").replace("\n", "")
 

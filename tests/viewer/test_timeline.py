@@ -41,19 +41,6 @@ def test_waits_and_failed_calls_are_parts_of_a_bar() -> None:
     assert first.words == "waited 2.0 s, failed after 2.0 s, waited 1.0 s, worked 5.0 s"
 
 
-def test_without_the_journal_the_record_is_enough() -> None:
-    run = run_of(step(0, 0.0, 10.0, queue_s=1.0, retry_s=4.0, retries=1), step(1, None, None), finished=10.0)
-
-    _, first, second = timeline_of(run, [], 5.0).rows
-
-    assert [(part.kind, part.x, part.width) for part in first.parts] == [
-        ("wait", 0.0, 10.0),
-        ("retry", 10.0, 40.0),
-        ("work", 50.0, 50.0),
-    ]
-    assert second.words == "no time is known"
-
-
 def test_a_long_time_without_any_event_is_not_drawn_to_scale() -> None:
     run = run_of(step(0, 0.0, 10.0), step(1, 86_400.0, 86_410.0), finished=86_410.0)
     calls = [attempt(0, "finished", 0.0, 10.0), attempt(1, "finished", 86_400.0, 86_410.0)]

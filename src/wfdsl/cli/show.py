@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.render.model import Options
     from wfdsl.render.notebook import Drawn
 
-FORMATS = ("terminal", "mermaid", "svg", "png", "pdf", "html", "json")
+FORMATS = ("terminal", "mermaid", "svg", "png", "pdf", "html")
 _SUFFIXES = {f".{name}": name for name in FORMATS[2:]} | {".txt": "terminal", ".mmd": "mermaid", ".htm": "html"}
 _LONGEST_RECORD = 1 << 28  # characters of a record in a file; our choice
 

@@ -80,4 +80,4 @@ def require_pages(command: str) -> None:
     Raises:
         UsageError: it is not.
     """
-    require_packages(command, ("jinja2", *SERVER_PACKAGES), "server")
+    require_packages(command, SERVER_PACKAGES, "server")

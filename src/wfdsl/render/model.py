@@ -1,4 +1,4 @@
-"""The model that every picture shares: panels, each with the cards and edges of one workflow; and its JSON.
+"""The model that every picture shares: panels, each with the cards and edges of one workflow.
 
 A picture of a workflow is one panel. A picture of a run has a panel for each workflow that ran in it: the rounds of a
 Conductor, and the runs inside Conductor nodes.
@@ -10,11 +10,10 @@ of a step (same worker, subtask and neighbours) share one card; so do more than 
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from wfdsl.graph import Topology, graph_of, is_conductor
@@ -396,60 +395,3 @@ def _listed(texts: Iterable[str]) -> str:
 
 def _worker_label(worker: Worker, labels: Mapping[int, str]) -> str:
     return plain(worker) if isinstance(worker, str) else plain(labels.get(worker, f"worker {worker}"))
-
-
-def json_of(panel: Panel) -> str:
-    """Write a picture's graph as one JSON object.
-
-    Keys: `title`, `description`, `steps` (objects with `index`, `name` or null, `worker`, `worker_name`, `subtask`,
-    `sees`, `access`, `live`, `conductor`, `depth`, `settings`, `status` where one is given, and `inside` where
-    workflows ran in it: a list of such objects), `edges` (pairs, one for each step that a step sees), `copies` (lists
-    of the steps that share a card), `topology`, `depth`, `width`, `calls`, `answer` (the last step's index; null
-    without steps), and `notes` if there are any. Where nothing was run there are only `title`, `description` and
-    `notes`.
-    """
-    return json.dumps(_plain_panel(panel), indent=2) + "\n"
-
-
-def _plain_panel(panel: Panel) -> dict[str, Any]:
-    found: dict[str, Any] = {"title": panel.title, "description": panel.description}
-    if panel.notes:
-        found["notes"] = [note.text for note in panel.notes]
-    return found if panel.drawing is None else {**found, **_plain_drawing(panel.drawing, panel)}
-
-
-def _plain_drawing(drawing: Drawing, panel: Panel) -> dict[str, Any]:
-    workflow = drawing.workflow
-    return {
-        "steps": list(_plain_steps(drawing, panel)),
-        "edges": [[seen, step] for step in range(len(workflow)) for seen in workflow.sees(step)],
-        "copies": [list(card.steps) for card in drawing.cards if card.count > 1],
-        "topology": drawing.topology,
-        "depth": drawing.depth,
-        "width": drawing.width,
-        "calls": drawing.calls,
-        "answer": len(workflow) - 1 if len(workflow) else None,
-    }
-
-
-def _plain_steps(drawing: Drawing, panel: Panel) -> Iterator[dict[str, Any]]:
-    for index, card in drawing.by_step():
-        step = drawing.workflow[index]
-        found: dict[str, Any] = {
-            "index": index,
-            "name": drawing.names[index] if drawing.names else None,
-            "worker": step.worker,
-            "worker_name": card.worker_label,
-            "subtask": step.subtask,
-            "sees": list(card.sees),
-            "access": ALL if step.access == ALL else list(step.access),
-            "live": card.is_live,
-            "conductor": card.is_conductor,
-            "depth": step.depth,
-            "settings": step.settings,
-        }
-        if index in (status := drawing.options.get("status") or {}):
-            found["status"] = asdict(status[index])
-        if index in panel.inside:
-            found["inside"] = [_plain_panel(each) for each in panel.inside[index]]
-        yield found

@@ -1,4 +1,4 @@
-"""Pictures of workflows and runs in every format: terminal, SVG, PNG, PDF, HTML, Mermaid and JSON."""
+"""Pictures of workflows and runs in every format: terminal, SVG, PNG, PDF, HTML and Mermaid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
 from wfdsl.render.mermaid import mermaid_of
-from wfdsl.render.model import Options, Panel, json_of
+from wfdsl.render.model import Options, Panel
 from wfdsl.render.notebook import Drawn
 from wfdsl.render.svg import svg_of
 
@@ -75,11 +75,6 @@ def to_terminal(value: Drawn, **options: Unpack[Options]) -> TerminalDrawing:
     from wfdsl.render.terminal import TerminalDrawing  # noqa: PLC0415  (start-up: rich)
 
     return TerminalDrawing(picture_of(value, **options))
-
-
-def to_json(value: Drawn, **options: Unpack[Options]) -> str:
-    """Write a picture as one JSON object, as `wfdsl show --format json` does. Arguments and errors as for `to_svg`."""
-    return json_of(picture_of(value, **options))
 
 
 def to_html(value: Drawn, **options: Unpack[Options]) -> str:

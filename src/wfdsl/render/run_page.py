@@ -1,55 +1,53 @@
-"""The HTML page of a run: each step with what its worker saw, its reply, time, tokens and cost."""
+"""A run as texts to read: its rounds, each step with what its worker saw, its reply, time, tokens and cost."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
 
 from wfdsl.conductor.policy import ROOT_WORKFLOW
-from wfdsl.conductor.round_log import Completion, RoundLog, rounds_inside
+from wfdsl.conductor.round_log import Completion, RoundLog, rounds_inside, rounds_of
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.protocols import Message
-from wfdsl.render.html import Fact, Labelled, Link, Page, Section, Span, StepText, anchor_of, dotted
-from wfdsl.render.model import Options
+from wfdsl.render.html import Fact, Link, Page, Said, Section, StepPath, StepText, Written, dotted
+from wfdsl.render.model import Note, Options
 from wfdsl.render.pictures import picture_of
-from wfdsl.render.runs import ending_of, round_panels
+from wfdsl.render.runs import RESULTS, ending_of, notes_on
 from wfdsl.render.status import dollars, duration
 from wfdsl.render.svg import svg_of
 from wfdsl.render.text import counted
+
+Unlogged: TypeAlias = Mapping[StepPath, Sequence[Completion]]
+"""What Conductors wrote in a run that has no log of its rounds yet, by the paths of the rounds."""
 
 
 def page_of_value(run: Run, options: Options) -> Page:
     """The page of a run."""
     picture = picture_of(run, **options)
-    if run.workflow == ROOT_WORKFLOW:
-        sections = tuple(_round_sections(run, run.steps[0], (0,), run))
-    else:
-        sections = (Section(anchor="workflow", title="Steps", steps=_steps(run, (), run)),)
     return Page(
         title=picture.title,
         svg=svg_of(picture),
         facts=tuple(facts_of_run(run)),
         notes=picture.notes,
-        question=_messages(run.question),
+        question=said_in(run.question),
         answer=run.answer,
-        sections=sections,
+        sections=sections_of(run),
     )
 
 
-def _messages(question: object) -> tuple[Labelled, ...]:
-    if isinstance(question, str):
-        return (Labelled("", question),)
-    assert isinstance(question, tuple)  # a question is a text or messages
-    return tuple(each for message in question for each in _said(message))
+def said_in(messages: str | Iterable[Message]) -> tuple[Said, ...]:
+    """A question, or the messages of a worker, with the tools that they call."""
+    return (Said("", messages),) if isinstance(messages, str) else tuple(_said(messages))
 
 
-def _said(message: Message) -> Iterator[Labelled]:
-    """A message, and the tools that it calls."""
-    calls = message.get("tool_calls", ())
-    if message["content"] or not calls:
-        yield Labelled(message["role"], message["content"])
-    for call in calls:
-        yield Labelled(f"called {call['name']}", call["arguments"])
+def _said(messages: Iterable[Message]) -> Iterator[Said]:
+    for message in messages:
+        calls = message.get("tool_calls", ())
+        if message["content"] or not calls:
+            yield Said(message["role"], message["content"])
+        yield from (Said(f"called {call['name']}", call["arguments"], is_call=True) for call in calls)
 
 
 def facts_of_run(run: Run) -> Iterator[Fact]:
@@ -66,54 +64,65 @@ def facts_of_run(run: Run) -> Iterator[Fact]:
         yield Fact("pool", run.pool)
 
 
-def _round_sections(run: Run, step: StepRecord, path: tuple[int, ...], whole: Run) -> Iterator[Section]:
-    """The rounds inside a step; each picture of a round has its section."""
-    titles = iter(round_panels(run, step))
+def sections_of(run: Run, unlogged: Unlogged = MappingProxyType({})) -> tuple[Section, ...]:
+    """The workflows of a run: the rounds of a Conductor, or the one workflow that was given."""
+    if run.workflow != ROOT_WORKFLOW:
+        return (Section(title="Steps", steps=_steps(run, (), unlogged)),)
+    logs = (_log_only(log, (0,), "") for log in rounds_of([run]))
+    return (*_rounds(run, run.steps[0], (0,), unlogged), *logs)
+
+
+def _rounds(run: Run, step: StepRecord, path: StepPath, unlogged: Unlogged) -> Iterator[Section]:
+    """The rounds inside a step."""
+    where = "" if run.workflow == ROOT_WORKFLOW else f"{run.name_of(step.step)}, "
+    left = {at: texts for at, texts in unlogged.items() if at[:-1] == path}
     for number, nested, logs in rounds_inside(step):
-        panel = next(titles)
+        at = (*path, number)
+        notes = [note for log in logs[:1] for note in notes_on(log)]
+        texts = left.pop(at, ())
         yield Section(
-            anchor=f"round={dotted((*path, number))}",
-            title=panel.title,
-            notes=panel.notes,
-            written=tuple(_written(logs[0])) if logs else (),
-            steps=_steps(nested, (*path, number), whole),
+            path=at,
+            title=f"{where}round {number}: {ending_of(nested)}",
+            notes=(*notes, *([Note(nested.error, is_bad=True)] if nested.error else [])),
+            written=tuple(_written(logs[0].completions if logs else texts)),
+            steps=_steps(nested, at, unlogged),
         )
-        for log in logs[1:]:
-            panel = next(titles)
-            anchor = f"round={dotted((*path, log.round))}"
-            yield Section(anchor=anchor, title=panel.title, notes=panel.notes, written=tuple(_written(log)))
+        yield from (_log_only(log, path, where) for log in logs[1:])
+    for at, texts in left.items():
+        yield Section(path=at, title=f"{where}round {at[-1]}", written=tuple(_written(texts)))
 
 
-def _written(log: RoundLog) -> Iterator[Labelled]:
-    for place, completion in enumerate(log.completions):
-        yield Labelled(_label_of(completion, place), completion.text)
+def _log_only(log: RoundLog, path: StepPath, where: str) -> Section:
+    title = f"{where}round {log.round}: {RESULTS[log.result]}"
+    return Section(
+        path=(*path, log.round), title=title, notes=tuple(notes_on(log)), written=tuple(_written(log.completions))
+    )
 
 
-def _label_of(completion: Completion, place: int) -> str:
-    problems = "".join(f"; {problem}" for problem in completion.problems)
-    return f"{'completion' if not place else f're-ask {place}'}: {completion.reading}{problems}"
+def _written(completions: Sequence[Completion]) -> Iterator[Written]:
+    for at, each in enumerate(completions):
+        what = f"Asked again, time {at}" if at else "What the Conductor wrote"
+        yield Written(f"{what}: {each.reading}", each.text, each.problems, at == len(completions) - 1)
 
 
-def _steps(run: Run, path: tuple[int, ...], whole: Run) -> tuple[StepText, ...]:
-    return tuple(_step(run, step, path, whole) for step in run.steps)
+def _steps(run: Run, path: StepPath, unlogged: Unlogged) -> tuple[StepText, ...]:
+    return tuple(_step(run, step, (*path, step.step), unlogged) for step in run.steps)
 
 
-def _step(run: Run, step: StepRecord, path: tuple[int, ...], whole: Run) -> StepText:
-    own = (*path, step.step)
+def _step(run: Run, step: StepRecord, path: StepPath, unlogged: Unlogged) -> StepText:
     seen = run.workflow.sees(step.step)
     return StepText(
-        anchor=anchor_of(own),
+        path=path,
         name=run.name_of(step.step),
         worker=step.worker_name or f"worker {step.worker}",
         subtask=run.workflow[step.step].subtask,
-        state=step.picture().state,
+        status=step.status,
         facts=tuple(facts_of_step(step)),
-        span=_span(step, whole),
-        sees=tuple(Link(run.name_of(other), anchor_of((*path, other))) for other in seen),
-        messages=_messages(step.messages),
+        sees=tuple(Link(run.name_of(other), dotted((*path[:-1], other))) for other in seen),
+        messages=said_in(step.messages),
         reply=step.response,
         error=step.error,
-        inside=tuple(_round_sections(run, step, own, whole)) if step.nested else (),
+        inside=tuple(_rounds(run, step, path, unlogged)),
     )
 
 
@@ -140,11 +149,3 @@ def facts_of_step(step: StepRecord) -> Iterator[Fact]:
         yield Fact("ended by", f"reply ended by: {step.finish}{own}")
     if step.replayed:
         yield Fact("source", "from the journal")
-
-
-def _span(step: StepRecord, whole: Run) -> Span | None:
-    if step.started is None or step.finished is None or whole.finished is None or whole.finished <= whole.started:
-        return None
-    length = whole.finished - whole.started
-    start, end = ((at - whole.started) / length for at in (step.started, step.finished))
-    return Span(max(0.0, min(start, 1.0)), max(0.0, min(end, 1.0)))

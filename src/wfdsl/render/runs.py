@@ -15,7 +15,6 @@ from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.render.model import Note, Options, Panel, draw
 from wfdsl.render.text import plain
 
-_NO_OPTIONS: Options = {}
 Path: TypeAlias = tuple[int, ...]
 
 
@@ -54,13 +53,13 @@ def _panel_of_run(run: Run, title: str, notes: tuple[Note, ...], path: Path, opt
         title=plain(title),
         notes=notes,
         drawing=draw(run.workflow, **own),
-        inside={step.step: tuple(round_panels(run, step, path, options)) for step in run.steps if step.nested},
+        inside={step.step: tuple(_round_panels(run, step, path, options)) for step in run.steps if step.nested},
         path=path,
         is_shell=run.workflow == ROOT_WORKFLOW,
     )
 
 
-def round_panels(run: Run, step: StepRecord, path: Path = (), options: Options = _NO_OPTIONS) -> Iterator[Panel]:
+def _round_panels(run: Run, step: StepRecord, path: Path, options: Options) -> Iterator[Panel]:
     """The panels of the rounds inside a step of the workflow at a path."""
     own: Options = {"all_copies": options.get("all_copies", False)}
     where = "" if run.workflow == ROOT_WORKFLOW else f"{run.name_of(step.step)}, "

@@ -12,19 +12,22 @@ import hmac
 import os
 import secrets
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wfdsl.errors import UsageError
+from wfdsl.render.html import hash_of
 from wfdsl.render.svg import STYLE as PICTURE_STYLE
-from wfdsl.viewer.page import hash_of, page
+from wfdsl.viewer.page import page
 
 _PARAMETER: Final = "key"
+_LONGEST_FORM: Final = 1_000_000  # bytes; our choice
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
     f"style-src 'self' {hash_of(PICTURE_STYLE)}; base-uri 'none'; frame-ancestors 'none'"
@@ -64,6 +67,23 @@ def key_beside(journal: Path) -> str:
 def form_token(key: str) -> str:
     """What forms carry to show that they come from these pages."""
     return hmac.new(key.encode(), b"form", hashlib.sha256).hexdigest()
+
+
+async def sent_fields(request: Request) -> dict[str, str]:
+    """The fields of a form that one of these pages has sent, with plain line ends.
+
+    Raises:
+        HTTPException: it is too large, or was sent by another page.
+    """
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > _LONGEST_FORM:
+            raise HTTPException(413, f"The form must have at most {_LONGEST_FORM:,} bytes.")
+    fields: dict[str, Any] = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    if not hmac.compare_digest(fields.get("token", "").encode(), form_token(request.app.state.key).encode()):
+        raise HTTPException(403, "The form was not sent by a page of this viewer: open the page again, and send it.")
+    return {name: value.replace("\r\n", "\n") for name, value in fields.items()}
 
 
 class Access:

@@ -21,11 +21,9 @@ from wfdsl.viewer.compare import compare
 from wfdsl.viewer.evaluations import Evaluations
 from wfdsl.viewer.page import page, static_file
 from wfdsl.viewer.playground import playground
-from wfdsl.viewer.pools import OfferedPools
 from wfdsl.viewer.redo_page import Redoing, redo_step
 from wfdsl.viewer.run_list import show_runs
 from wfdsl.viewer.run_page import export, show_run, show_step, show_text
-from wfdsl.viewer.runs import RunRecords
 
 ROOT: Final = "/view"
 """Where the pages are."""
@@ -47,7 +45,6 @@ class Viewer:
         self.index = RunIndex(journal)
         self._key = key_beside(journal)
         self._experiment = experiment or Experiment()
-        self._pools = OfferedPools(experiment or Experiment())
         self._evaluations = Evaluations(folders)
 
     @property
@@ -62,8 +59,7 @@ class Viewer:
         app.state.index = self.index
         app.state.redoing = redoing = Redoing(self.index.journal, self._experiment)
         self.index.live.append(lambda run_id: redoing.events.get(run_id, ()))
-        app.state.records = RunRecords(self.index)
-        app.state.pools = self._pools
+        app.state.experiment = self._experiment
         app.state.key = self._key
         app.state.nav = (("Runs", "/"), ("Playground", "/playground"), ("Evaluations", "/evaluations"))
         app.add_middleware(Access, key=self._key)
@@ -72,10 +68,6 @@ class Viewer:
     def close(self) -> None:
         """End what waits for news, so that the server can end."""
         self.index.close()
-
-
-async def _events(request: Request) -> Response:
-    return event_stream(request.app.state.index, request)
 
 
 def _http_error(request: Request, error: HTTPException) -> Response:
@@ -102,7 +94,7 @@ _ROUTES: Final = (
     Route("/runs/{id:path}/export.{form}", export),
     Route("/runs/{id:path}", show_run),
     Route("/compare", compare),
-    Route("/events", _events),
+    Route("/events", event_stream),
     Route("/static/{name}", static_file),
 )
 _HANDLERS: Final[Mapping[Any, Any]] = {

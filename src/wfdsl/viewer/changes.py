@@ -116,14 +116,11 @@ class RunIndex:
             raise failure(self.journal, error) from error
 
 
-def event_stream(index: RunIndex, request: Request, version: Callable[[], str] | None = None) -> Response:
-    """An event `change` whenever something has another version than the query's `since`.
-
-    That is what `version` gives, which is called in a thread; without it, the runs, or the run that the query names.
-    """
+def event_stream(request: Request) -> Response:
+    """An event `change` whenever the runs, or the run that the query names, have another version than its `since`."""
+    index: RunIndex = request.app.state.index
     query = request.query_params
-    current = version or partial(index.version, query.get("run"))
-    events = _events(index, current, query.get("since", ""))
+    events = _events(index, partial(index.version, query.get("run")), query.get("since", ""))
     return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from wfdsl.api import Checked, Form, analyze
-from wfdsl.conductor.round_log import Completion
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.completion import read_completion
 from wfdsl.language.diagnostics import Diagnostic
@@ -48,21 +47,21 @@ class _Mark(NamedTuple):
     step: int
 
 
-def lines_of(completion: Completion) -> list[Line]:
+def lines_of(text: str, problems: Sequence[str]) -> list[Line]:
     """The lines of a completion. The problems are those of its log, which says how it was read when it was run."""
-    if len(completion.text) > _LONGEST:
-        return [Line((Piece(completion.text),), completion.problems)]
-    source = Source(completion.text)
-    logged = [_logged(problem) for problem in completion.problems]
+    if len(text) > _LONGEST:
+        return [Line((Piece(text),), tuple(problems))]
+    source = Source(text)
+    logged = [_logged(problem) for problem in problems]
     wrong = [
         (found.span.start, max(found.span.end, found.span.start + 1))
-        for found in _diagnostics(completion.text)
+        for found in _diagnostics(text)
         if (source.position(found.span.start)[0], found.code) in {(line, code) for line, _, code in logged}
     ]
-    problems: dict[int, list[str]] = {}
+    by_line: dict[int, list[str]] = {}
     for line, message, code in logged:
-        problems.setdefault(line, []).append(f"{message} [{code}]" if code else message)
-    return _lines(completion.text, list(_marks(completion.text)), wrong, problems)
+        by_line.setdefault(line, []).append(f"{message} [{code}]" if code else message)
+    return _lines(text, list(_marks(text)), wrong, by_line)
 
 
 def checked_lines(checked: Checked, form: Form) -> list[Line]:

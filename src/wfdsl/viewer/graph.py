@@ -14,11 +14,11 @@ from markupsafe import Markup
 from starlette.datastructures import QueryParams
 
 from wfdsl.interpreter.record import Run
+from wfdsl.render.html import StepPath, dotted
 from wfdsl.render.model import Card, Panel, draw
 from wfdsl.render.pictures import picture_of
 from wfdsl.render.svg import svg_of
 from wfdsl.render.text import counted
-from wfdsl.viewer.places import Path, dotted
 
 MOST_NODES: Final = 100
 """Nodes that are drawn without being asked for. Our choice; larger graphs are slow to draw and hard to read."""
@@ -45,16 +45,15 @@ class Graph:
 
 
 def graph_of_run(run: Run, query: QueryParams, address: Callable[[str], str]) -> Graph:
-    """Draw a run. The query has paths of steps: `open` those whose copies are drawn apart, `all` for all of them, and
-    `close` those with workflows inside that are not drawn; and `draw`, whether it is drawn although it is large.
+    """Draw a run. The query has paths of steps: `open` those whose copies are drawn apart, and `close` those with
+    workflows inside that are not drawn; and `draw`, whether it is drawn although it is large.
 
     `address` gives the address of a step's page, from the step's path.
     """
     page = _Page(tuple(query.getlist("open")), tuple(query.getlist("close")), [])
-    panel, nodes = page.opened(picture_of(run, all_copies="all" in page.open))
+    panel, nodes = page.opened(picture_of(run))
     is_drawn = nodes <= MOST_NODES or "draw" in query
     svg = Markup(svg_of(replace(panel, title="", notes=()), _links(address))) if is_drawn else None
-    page.add("Stack equal steps" if "all" in page.open else "Draw each copy", "open", "all")
     return Graph(svg, nodes, page.toggles, f"{page.query()}&draw=1")
 
 
@@ -108,8 +107,8 @@ class _Page(NamedTuple):
         return urlencode([("view", "graph"), *parts])
 
 
-def _links(address: Callable[[str], str]) -> Callable[[Card, Path], Mapping[str, str]]:
-    def link(card: Card, path: Path) -> Mapping[str, str]:
+def _links(address: Callable[[str], str]) -> Callable[[Card, StepPath], Mapping[str, str]]:
+    def link(card: Card, path: StepPath) -> Mapping[str, str]:
         steps = [dotted((*path, step)) for step in card.steps]
         return {"href": address(steps[0]), "data-steps": " ".join(steps)}
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from wfdsl.interpreter.record import Run
-from wfdsl.render.run_page import facts_of_run, facts_of_step
+from wfdsl.render.html import Section
+from wfdsl.render.run_page import facts_of_run, said_in, sections_of
 from wfdsl.render.text import plain
-from wfdsl.viewer.conversation import Section, messages_of, sections_of
 
 _FENCE: Final = re.compile(r"`{3,}")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -24,10 +24,10 @@ def _parts(run: Run) -> Iterator[str]:
     yield f"# Run {_line(run.id)}"
     yield "\n".join(f"- {fact.label}: {_line(fact.value)}" for fact in facts_of_run(run))
     yield "## Question"
-    for message in messages_of(run.question):
-        if not isinstance(run.question, str):
-            yield f"{message['role']}:"
-        yield _fenced(message["content"])
+    for said in said_in(run.question):
+        if said.label:
+            yield f"{said.label}:"
+        yield _fenced(said.text)
     for section in sections_of(run):
         yield from _section(section, 2)
     if run.error:
@@ -41,24 +41,24 @@ def _parts(run: Run) -> Iterator[str]:
 def _section(section: Section, level: int) -> Iterator[str]:
     mark = "#" * min(level, 6)
     yield f"{mark} {_line(section.title)}"
-    yield from (_line(remark) for remark in section.remarks)
+    yield from (_line(note.text) for note in section.notes)
     for written in section.written:
         yield f"{_line(written.label)}:"
-        yield _fenced("\n".join("".join(piece.text for piece in line.pieces) for line in written.lines))
-    for place in section.steps:
-        yield f"{mark}# {_line(place.name)}: {_line(place.worker)}, {place.step.status}"
-        sees = ", ".join(_line(seen.name) for seen in place.seen) or "the question"
-        facts = ", ".join(_line(fact.value) for fact in facts_of_step(place.step))
+        yield _fenced(written.text)
+    for step in section.steps:
+        yield f"{mark}# {_line(step.name)}: {_line(step.worker)}, {step.status}"
+        sees = ", ".join(_line(seen.name) for seen in step.sees) or "the question"
+        facts = ", ".join(_line(fact.value) for fact in step.facts)
         yield f"Sees {sees}.{f' {facts}.' if facts else ''}"
-        yield _fenced(place.subtask)
-        for inside in section.inside(place):
+        yield _fenced(step.subtask)
+        for inside in step.inside:
             yield from _section(inside, level + 2)
-        if place.step.error:
+        if step.error:
             yield "Error:"
-            yield _fenced(place.step.error)
-        if place.step.response is not None:
+            yield _fenced(step.error)
+        if step.reply is not None:
             yield "Reply:"
-            yield _fenced(place.step.response)
+            yield _fenced(step.reply)
 
 
 def _line(text: str) -> str:

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import hashlib
 import time
-from base64 import b64encode
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from wfdsl.render.markup import STYLE, markup
+from wfdsl.render.html import environment
+from wfdsl.render.markup import STYLE
 from wfdsl.render.status import dollars, duration
-from wfdsl.render.text import counted, harmless
+from wfdsl.render.text import counted
 
 _HERE: Final = Path(__file__).parent
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_CHARS: Final = 300_000
+"""Characters of texts on one page, so that a page stays below a megabyte. Our choice."""
+_MOST, _LEAST = 20_000, 300
+"""The most and the fewest characters that are shown of one text. Our choice."""
 
 
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """A page made of a template; `request.app.state` says which pages the navigation has."""
     state = request.app.state
     text = (
-        environment()
+        _templates()
         .get_template(template)
         .render(root=request.scope["root_path"], here=request.url.path, nav=getattr(state, "nav", ()), **values)
     )
@@ -39,31 +43,33 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
 
 @cache
-def environment() -> Environment:
-    """The templates of all pages."""
-    found = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _templates() -> Environment:
+    found = environment(_HERE / "templates")
     found.filters |= {"ago": ago, "clock": clock, "dollars": _dollars, "duration": _duration, "counted": counted}
-    found.filters["markup"] = lambda text: Markup(markup(text))
     found.globals["asset"] = asset
     return found
 
 
-def _shown(value: Any) -> Any:
-    if value is None:
-        return ""
-    return harmless(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A text, or the beginning of a long one."""
+
+    text: str
+    left: int
+    """How many characters are not shown."""
 
 
-def hash_of(style: str) -> str:
-    """The hash of a style element, as a content security policy names it."""
-    return f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
+class Excerpts:
+    """Shows the beginnings of texts, so that all of them fit on a page."""
+
+    def __init__(self, texts: int, *, most: int = _MOST) -> None:
+        self._limit = max(_LEAST, min(most, _CHARS // max(texts, 1)))
+
+    def __call__(self, text: str | None) -> Excerpt:
+        """The text, as much of it as has room."""
+        text = text or ""
+        left = len(text) - self._limit
+        return Excerpt(text, 0) if left <= 0 else Excerpt(text[: self._limit], left)
 
 
 def asset(name: str) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import rounds_inside
 from wfdsl.interpreter.record import Run, StepRecord, worker_title
+from wfdsl.render.html import StepPath, dotted
 
-Path: TypeAlias = tuple[int, ...]
 _PATH: Final = re.compile(r"\d{1,6}(\.\d{1,6}){0,40}")
 
 
@@ -19,7 +19,7 @@ _PATH: Final = re.compile(r"\d{1,6}(\.\d{1,6}){0,40}")
 class Place:
     """A step and where it is."""
 
-    path: Path
+    path: StepPath
     """As in the run's record: the step's index, then for each level the round and the index inside."""
     run: Run
     """The run whose workflow has the step."""
@@ -66,12 +66,7 @@ class Place:
         return Place((*self.path[:-1], index), self.run, self.run.steps[index])
 
 
-def dotted(path: Path) -> str:
-    """A path as addresses have it."""
-    return ".".join(map(str, path))
-
-
-def places(run: Run, at: Path = ()) -> Iterator[Place]:
+def places(run: Run, at: StepPath = ()) -> Iterator[Place]:
     """All steps, each before those inside of it."""
     for step in run.steps:
         own = (*at, step.step)

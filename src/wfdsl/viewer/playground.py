@@ -1,4 +1,4 @@
-"""The playground: a text in either form is checked and drawn as it is typed, formatted, converted, and run on a pool.
+"""The playground: a text in either form is checked and drawn as it is typed, and run on a pool.
 
 Nothing of it is kept: the page sends its text with each request, and the address holds it in its fragment, which
 browsers do not send. Only a run is written to the journal, as any other run.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -19,22 +19,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from wfdsl.api import Checked, Form, analyze_text, dumps, form_of
+from wfdsl.api import Checked, Form, analyze_text, form_of
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.language.diagnostics import WorkflowError, summary
-from wfdsl.language.file_printer import format_file
+from wfdsl.language.diagnostics import summary
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
 from wfdsl.render.pictures import picture_of
 from wfdsl.render.svg import svg_of
 from wfdsl.render.text import counted
-from wfdsl.viewer.access import form_token
+from wfdsl.viewer.access import form_token, sent_fields
 from wfdsl.viewer.completion_text import checked_lines
-from wfdsl.viewer.forms import sent_fields
 from wfdsl.viewer.graph import MOST_NODES
 from wfdsl.viewer.page import page
-from wfdsl.viewer.playground_run import Plan, plan_of, start_run
-from wfdsl.viewer.pools import NO_POOL, Offered
+from wfdsl.viewer.playground_run import Plan, chosen_pool, plan_of, pool_labels, start_run
+from wfdsl.workers.pool import Pool
 
 _LONGEST: Final = 100_000
 """Characters of a text that is checked while it is typed. Our choice; `wfdsl check` reads longer ones."""
@@ -70,8 +68,10 @@ class Draft:
     parameters: Sequence[Parameter] = ()
     problem: str = ""
     """Why what was asked for could not be done."""
-    offered: Offered = NO_POOL
-    """The pool that it is checked against and runs on."""
+    pool: Pool | None = None
+    """What it is checked against and runs on."""
+    pool_name: str | None = None
+    """With what `Pool.load` finds the pool again."""
     question: str = ""
     plan: Plan | None = None
     """What running it takes."""
@@ -133,8 +133,6 @@ def _example(name: str) -> dict[str, str]:
 
 def _answer(request: Request, fields: Mapping[str, str]) -> Response:
     draft = _draft(request, fields)
-    if change := _CHANGES.get(fields.get("action", "")):
-        draft = _changed(draft, change, fields)
     return _shown(request, draft, fields, status=413 if len(draft.text) > _LONGEST else 200)
 
 
@@ -149,13 +147,13 @@ def _draft(request: Request, fields: Mapping[str, str]) -> Draft:
         raise HTTPException(400, f"A text is in the form {' or '.join(_FORMS)}, not {form!r}.")
     draft = Draft(text, form, question=fields.get("question", ""))
     try:
-        draft = replace(draft, offered=request.app.state.pools.find(fields.get("pool", "")))
+        pool, pool_name = chosen_pool(request.app.state.experiment, fields.get("pool", ""))
     except UsageError as error:
         return replace(draft, problem=str(error))
     if len(text) > _LONGEST:
         told = f"The text has {len(text):,} characters. The playground takes at most {_LONGEST:,}: use wfdsl check."
         return replace(draft, problem=told)
-    return _filled(draft, fields)
+    return _filled(replace(draft, pool=pool, pool_name=pool_name), fields)
 
 
 def _shown(request: Request, draft: Draft, fields: Mapping[str, str], *, status: int = 200) -> Response:
@@ -167,13 +165,13 @@ def _shown(request: Request, draft: Draft, fields: Mapping[str, str], *, status:
         status=status,
         draft=draft,
         forms=_FORMS,
-        other=next(label for form, label in _FORMS.items() if form != draft.form),
         examples=examples(),
         lines=checked_lines(checked, draft.form) if checked is not None and checked.diagnostics else [],
         svg=svg,
         nodes=nodes,
         most=MOST_NODES,
-        pools=request.app.state.pools.labels,
+        pools=pool_labels(request.app.state.experiment),
+        chosen_pool=fields.get("pool", ""),
         token=form_token(request.app.state.key),
     )
 
@@ -186,9 +184,9 @@ def _filled(draft: Draft, fields: Mapping[str, str]) -> Draft:
     draft = replace(draft, parameters=_parameters(text, fields) if form == "wf" else ())
     given = {each.name: each.value for each in draft.parameters if each.value.strip()}
     try:
-        checked = analyze_text(text, form=form, params=given, name="text", pool=draft.offered.pool, profile="lenient")
+        checked = analyze_text(text, form=form, params=given, name="text", pool=draft.pool, profile="lenient")
         draft = replace(draft, checked=checked)
-        return replace(draft, plan=plan_of(checked, draft.question, draft.offered))
+        return replace(draft, plan=plan_of(checked, draft.question, draft.pool, draft.pool_name))
     except UsageError as error:
         return replace(draft, problem=str(error))
 
@@ -209,41 +207,3 @@ def _drawn(checked: Checked, *, is_asked: bool) -> tuple[Markup | None, int]:
     if nodes > MOST_NODES and not is_asked:
         return None, nodes
     return Markup(svg_of(replace(panel, title="", notes=()))), nodes
-
-
-def _formatted(draft: Draft) -> tuple[str, Form]:
-    """The same text in its usual layout."""
-    if draft.form == "wf":
-        return format_file(read_workflow_file(Source(draft.text))[0]), "wf"
-    return _text_of(draft, "completion"), "completion"
-
-
-def _converted(draft: Draft) -> tuple[str, Form]:
-    """The same workflow in the other form; a workflow file is expanded with its parameters."""
-    form: Form = "completion" if draft.form == "wf" else "wf"
-    return _text_of(draft, form), form
-
-
-def _text_of(draft: Draft, form: Form) -> str:
-    assert draft.checked is not None, "only texts that were checked are changed"
-    if draft.checked.workflow is None:
-        raise UsageError("three empty lists are not a workflow: there is nothing to write")
-    return dumps(draft.checked.workflow, form)
-
-
-_CHANGES: Final = {"format": _formatted, "convert": _converted}
-
-
-def _changed(draft: Draft, change: Any, fields: Mapping[str, str]) -> Draft:
-    """The draft with its text changed, or with the reason why it is as it was."""
-    if draft.checked is None:
-        return draft
-    try:
-        draft.checked.raise_for_errors()
-        text, form = change(draft)
-    except WorkflowError as error:
-        told = "; ".join(found.message for found in error.diagnostics)
-        return replace(draft, problem=f"The text was not changed: {told}.")
-    except UsageError as error:
-        return replace(draft, problem=f"The text was not changed: {error}.")
-    return _filled(Draft(text, form, question=draft.question, offered=draft.offered), fields)

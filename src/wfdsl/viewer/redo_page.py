@@ -8,6 +8,7 @@ the rounds after it: the Conductor is asked for them again, since the answer tha
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,12 +35,21 @@ from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.interpreter.redoing import Redo, prepare_redo
 from wfdsl.interpreter.running import resume
 from wfdsl.interpreter.worker_profile import RunEstimate
-from wfdsl.viewer.access import form_token
-from wfdsl.viewer.forms import price_field, rounded_up, sent_fields
+from wfdsl.viewer.access import form_token, sent_fields
 from wfdsl.viewer.page import page
 from wfdsl.viewer.places import Place
 from wfdsl.viewer.runs import place_in, run_in
 from wfdsl.workers.pool import Pool
+
+
+def price_field(usd: float | None) -> str:
+    """A price as forms carry it; empty if it is not known."""
+    return "" if usd is None else f"{usd:.10f}"
+
+
+def rounded_up(usd: float | None) -> str:
+    """A price in US dollars that is not above what is shown; empty if it is not known."""
+    return "" if usd is None else f"${math.ceil(usd * 10_000 - 1e-9) / 10_000:.4f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,6 @@ from wfdsl.viewer.page import page
 
 _PAGE: Final = 100
 """Rows of one page. Our choice."""
-_PERIODS: Final = {"hour": 3600.0, "day": 86_400.0, "week": 7 * 86_400.0, "month": 30 * 86_400.0}
-_MOST_CHOICES: Final = 100
-"""Pools or policies that a filter offers; our choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +26,6 @@ class Filters:
     """Which runs are listed; what is empty does not filter."""
 
     status: str = ""
-    pool: str = ""
-    by: str = ""
-    within: str = ""
-    """`hour`, `day`, `week` or `month`: runs that began no longer ago."""
-    cost: str = ""
-    """The least that a run was charged, in US dollars."""
     text: str = ""
     """Words that are all in the run's id, question, pool or policy."""
     evaluation: str = ""
@@ -44,40 +35,21 @@ class Filters:
         """The filters that an address names.
 
         Raises:
-            UsageError: a value cannot be used.
+            UsageError: there is no such status.
         """
         found = cls(**{name: query.get(name, "").strip() for name in cls.__slots__})
         if found.status and found.status not in STATUSES:
             raise UsageError(f"status must be one of {', '.join(STATUSES)} (got {found.status!r})")
-        if found.within and found.within not in _PERIODS:
-            raise UsageError(f"within must be one of {', '.join(_PERIODS)} (got {found.within!r})")
-        found.least_usd()
         return found
 
-    def least_usd(self) -> float:
-        """The least cost.
-
-        Raises:
-            UsageError: it is not a number.
-        """
-        try:
-            return float(self.cost or 0)
-        except ValueError:
-            raise UsageError(f"cost must be a number of US dollars (got {self.cost!r})") from None
-
-    def select(self, runs: Iterable[RunSummary], now: float) -> list[RunSummary]:
+    def select(self, runs: Iterable[RunSummary]) -> list[RunSummary]:
         """The runs that are asked for."""
-        least, since = self.least_usd(), now - _PERIODS[self.within] if self.within else 0.0
         words = self.text.casefold().split()
         return [
             run
             for run in runs
             if (not self.status or run.status == self.status)
-            and (not self.pool or run.pool == self.pool)
-            and (not self.by or run.by == self.by)
             and (not self.evaluation or run.origin.get("evaluation") == self.evaluation)
-            and run.created >= since
-            and run.charged.usd >= least
             and (not words or _has(run, words))
         ]
 
@@ -145,9 +117,11 @@ def show_runs(request: Request) -> Response:
     filters = Filters.of_query(request.query_params)
     version = request.app.state.index.version()  # read first: a page is rather shown again than not
     everything = request.app.state.index.runs()
-    found = filters.select(everything, time.time())
+    found = filters.select(everything)
     rows = [Row(runs=[run]) for run in found] if filters.evaluation else _folded(found)
-    number = _page_number(request.query_params.get("page", "1"), len(rows))
+    pages = max(-(-len(rows) // _PAGE), 1)
+    asked = request.query_params.get("page", "1")
+    number = min(max(int(asked), 1), pages) if re.fullmatch("[0-9]{1,8}", asked) else 1
     return page(
         request,
         "runs.html",
@@ -157,11 +131,8 @@ def show_runs(request: Request) -> Response:
         count=len(found),
         total=len(everything),
         number=number,
-        pages=max((len(rows) + _PAGE - 1) // _PAGE, 1),
+        pages=pages,
         statuses=STATUSES,
-        periods=tuple(_PERIODS),
-        pools=_choices(run.pool for run in everything),
-        policies=_choices(run.by for run in everything),
     )
 
 
@@ -171,12 +142,3 @@ def _folded(runs: Iterable[RunSummary]) -> list[Row]:
     for run in runs:
         groups.setdefault(run.origin.get("evaluation") or f"run {run.id}", []).append(run)
     return [Row(runs=group) for group in groups.values()]
-
-
-def _page_number(text: str, rows: int) -> int:
-    last = max((rows + _PAGE - 1) // _PAGE, 1)
-    return min(max(int(text), 1), last) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
-
-
-def _choices(names: Iterable[str]) -> list[str]:
-    return [name for name, _ in Counter(filter(None, names)).most_common(_MOST_CHOICES)]

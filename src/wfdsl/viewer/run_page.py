@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,20 +12,24 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from wfdsl.api import dumps
+from wfdsl.api import analyze, dumps
 from wfdsl.conductor.policy import ROOT_WORKFLOW
-from wfdsl.conductor.round_log import rounds_inside
+from wfdsl.conductor.round_log import Completion, completion_of, rounds_inside
+from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.journal_reading import attempts_of, kept_replies
+from wfdsl.interpreter.journal_unfinished import Attempt
 from wfdsl.interpreter.record import Run, as_unicode
+from wfdsl.language.check import CheckConfig
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
+from wfdsl.render.html import StepPath
 from wfdsl.render.pictures import picture_of, to_html
-from wfdsl.render.run_page import facts_of_step
-from wfdsl.viewer.conversation import Excerpts, completions_in, excerpts_for, messages_of, sections_of
+from wfdsl.render.run_page import Unlogged, facts_of_step, said_in, sections_of
+from wfdsl.viewer.completion_text import lines_of
 from wfdsl.viewer.graph import MOST_NODES, graph_of_run
 from wfdsl.viewer.markdown import markdown_of
-from wfdsl.viewer.page import page
-from wfdsl.viewer.places import Place
+from wfdsl.viewer.page import Excerpts, page
+from wfdsl.viewer.places import Place, places
 from wfdsl.viewer.redo_page import can_redo
 from wfdsl.viewer.runs import facts_in, place_in, run_in
 from wfdsl.viewer.timeline import timeline_of
@@ -50,7 +54,7 @@ def show_run(request: Request) -> Response:
         view=view,
         views=VIEWS,
         facts=facts_in(request, run),
-        excerpt=excerpts_for(run),
+        excerpt=Excerpts(2 + 2 * sum(1 for _ in places(run))),
         problem=request.app.state.redoing.problems.get(run.id, ""),
         **_VIEWS[view](request, run),
     )
@@ -58,11 +62,23 @@ def show_run(request: Request) -> Response:
 
 def _conversation(request: Request, run: Run) -> dict[str, Any]:
     # A run that has not ended by itself has no log of its rounds: what was written is in the journal.
-    ended = run.finished is not None
-    unlogged = {} if ended else completions_in(kept_replies(request.app.state.index.journal, run.id))
-    sections = sections_of(run, unlogged)
-    texts = request.app.state.index.texts(run.id)
-    return {"messages": messages_of(run.question), "sections": sections, "facts_of": facts_of_step, "texts": texts}
+    unlogged = {} if run.finished is not None else _completions(kept_replies(request.app.state.index.journal, run.id))
+    return {
+        "question": said_in(run.question),
+        "sections": sections_of(run, unlogged),
+        "texts": request.app.state.index.texts(run.id),
+        "lines_of": lines_of,
+    }
+
+
+def _completions(replies: Iterable[Attempt]) -> Unlogged:
+    """What Conductors wrote, from the replies in the journal, read as it is when a run is put together from them."""
+    found: dict[StepPath, list[Completion]] = {}
+    for each in replies:
+        if each.path[-1] == OWN_STEP and each.reply is not None:
+            checked = analyze(each.reply.text, CheckConfig(profile="lenient", max_steps=None, recursion=True))
+            found.setdefault(each.path[:-1], []).append(completion_of(each.reply, checked))
+    return found
 
 
 def _graph(request: Request, run: Run) -> dict[str, Any]:
@@ -146,8 +162,8 @@ def show_text(request: Request) -> Response:
 
 def _text(request: Request, run: Run, part: str, number: int) -> str | None:
     if "step" not in request.path_params:
-        messages = messages_of(run.question) if part == "question" else []
-        return run.answer if part == "answer" else messages[number]["content"] if number < len(messages) else None
+        question = said_in(run.question) if part == "question" else ()
+        return run.answer if part == "answer" else question[number].text if number < len(question) else None
     place = place_in(request, run)
     step = place.step
     if part == "message":

@@ -1,10 +1,9 @@
-"""The records of runs as pages read them: each is kept as long as it has not changed and few others were read."""
+"""The records of runs as pages read them."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from typing import Final
+from functools import lru_cache
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,46 +15,30 @@ from wfdsl.render.run_page import facts_of_run
 from wfdsl.viewer.changes import RunIndex
 from wfdsl.viewer.places import Place, place_at
 
-_KEPT: Final = 8
-"""Records that are kept. Our choice: a record may be large."""
+
+@lru_cache(maxsize=8)  # a record may be large
+def _record(journal: Path, run_id: str, version: str) -> Run:  # noqa: ARG001  (a part of the key)
+    """A record, which is read again once the run has changed."""
+    return run_of(journal, run_id)
 
 
-class RunRecords:
-    """Reads records, and keeps the latest ones."""
-
-    def __init__(self, index: RunIndex) -> None:
-        self._index = index
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[str, tuple[RunSummary, Run]] = OrderedDict()
-
-    def find(self, run_id: str) -> tuple[RunSummary, Run]:
-        """A run in one line, and its record.
-
-        Raises:
-            HTTPException: the journal has no such run.
-            JournalFailure: it cannot be read.
-        """
-        summary = self._index.find(run_id)
-        if summary is None:
-            raise HTTPException(404, f"The journal {self._index.journal} has no run {run_id!r}.")
-        with self._lock:
-            kept = self._kept.get(run_id)
-            if kept is None or kept[0] != summary:
-                kept = self._kept[run_id] = (summary, run_of(self._index.journal, run_id))
-            self._kept.move_to_end(run_id)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-            return kept
-
-
-def run_in(request: Request) -> tuple[RunSummary, Run]:
-    """The run that an address names.
+def find_run(request: Request, run_id: str) -> tuple[RunSummary, Run]:
+    """A run in one line, and its record.
 
     Raises:
         HTTPException: the journal has no such run.
+        JournalFailure: it cannot be read.
     """
-    records: RunRecords = request.app.state.records
-    return records.find(request.path_params["id"])
+    index: RunIndex = request.app.state.index
+    summary = index.find(run_id)
+    if summary is None:
+        raise HTTPException(404, f"The journal {index.journal} has no run {run_id!r}.")
+    return summary, _record(index.journal, run_id, repr(summary))
+
+
+def run_in(request: Request) -> tuple[RunSummary, Run]:
+    """The run that an address names. Errors as for `find_run`."""
+    return find_run(request, request.path_params["id"])
 
 
 def facts_in(request: Request, run: Run) -> list[Fact]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.journal_reading import Attempt
 from wfdsl.interpreter.record import Run
+from wfdsl.render.html import StepPath
 from wfdsl.render.status import duration
-from wfdsl.viewer.places import Path, Place, places
+from wfdsl.viewer.places import Place, places
 
 Kind: TypeAlias = Literal["wait", "work", "running", "retry", "lost", "inside", "between"]
 """What a part of a bar stands for: waiting, a call that counted, one in flight, one that failed, one whose result is
@@ -73,7 +74,7 @@ class Timeline:
 
 
 def timeline_of(run: Run, attempts: Iterable[Attempt], now: float) -> Timeline:
-    """The bars of a run. Without attempts (a run that is not in the journal) they follow from the record alone.
+    """The bars of a run.
 
     `now` is where the bars of calls in flight end; those of a run that has stopped, whose result is lost, end with the
     last that is known of the run.
@@ -81,21 +82,23 @@ def timeline_of(run: Run, attempts: Iterable[Attempt], now: float) -> Timeline:
     if run.status != "running":
         attempts = [_lost_if_open(attempt) for attempt in attempts]
         now = max((attempt.finished or attempt.started for attempt in attempts), default=now)
-    by_path: dict[Path, list[Attempt]] = {}
+    by_path: dict[StepPath, list[Attempt]] = {}
     for attempt in attempts:
         by_path.setdefault(attempt.path, []).append(attempt)
-    found: list[tuple[Path, Row, list[Part]]] = []
+    found: list[tuple[StepPath, str, str, str, list[Part]]] = []
     for place in places(run):
-        parts = list(_parts(place, by_path.get(place.path, []), now))
-        row = Row(place.id, place.name, place.worker, len(place.path) // 2, (), _words(parts))
-        found.append((place.path, row, parts))
-        found += _completions(place, by_path, now)
-    busy = [part for _, _, parts in found for part in parts if part.kind != "inside"]
-    scale = _Scale(busy, run.started, run.finished or max([now, *(part.end for part in busy)]))
+        found.append((place.path, place.id, place.name, place.worker, _parts(place, by_path.get(place.path, []), now)))
+        for path, calls in by_path.items():  # the Conductor's own, a row for each round
+            if path[-1] == OWN_STEP and path[:-2] == place.path:
+                name = f"writes round {path[-2]}"
+                found.append((path, place.id, name, calls[0].worker, [_part(call, now) for call in calls]))
     found.sort(key=lambda each: each[0])  # so a completion comes before the steps that it wrote
-    between = [Part("between", start, end) for start, end in scale.idle]
-    whole = Row("", "between calls", "", 0, (), f"no call for {duration(scale.idle_seconds)}")
-    rows = [_placed(whole, between, scale), *(_placed(row, parts, scale) for _, row, parts in found)]
+    busy = [part for *_, parts in found for part in parts if part.kind != "inside"]
+    scale = _Scale(busy, run.started, run.finished or max([now, *(part.end for part in busy)]))
+    between = [scale.drawn(Part("between", start, end)) for start, end in scale.idle]
+    rows = [Row("", "between calls", "", 0, between, f"no call for {duration(scale.idle_seconds)}")]
+    for path, step, name, worker, parts in found:
+        rows.append(Row(step, name, worker, len(path) // 2, [scale.drawn(part) for part in parts], _words(parts)))
     return Timeline(rows, scale.gaps, scale.seconds, scale.idle_seconds)
 
 
@@ -103,50 +106,25 @@ def _lost_if_open(attempt: Attempt) -> Attempt:
     return attempt._replace(status="lost") if attempt.status == "started" else attempt
 
 
-def _parts(place: Place, attempts: Sequence[Attempt], now: float) -> Iterator[Part]:
+def _parts(place: Place, attempts: Sequence[Attempt], now: float) -> list[Part]:
     step = place.step
-    if step.nested or (step.started is not None and not attempts):
-        if step.started is None:
-            return
-        end = step.finished or now
-        if step.nested:
-            yield Part("inside", step.started, end)
-            return
-        waited, failed = step.started + step.queue_s, step.started + step.queue_s + step.retry_s
-        yield from _some(Part("wait", step.started, waited), Part("retry", waited, failed), Part("work", failed, end))
-        return
-    at = step.started if step.started is not None and not step.replayed else None
+    if step.nested:
+        return [] if step.started is None else [Part("inside", step.started, step.finished or now)]
+    found = []
+    at = None if step.replayed else step.started
     for attempt in attempts:
-        if at is not None:
-            yield from _some(Part("wait", at, attempt.started))
-        at = attempt.finished or now
-        yield from _some(Part(_KINDS.get(attempt.status, "retry"), attempt.started, at))
+        if at is not None and attempt.started > at:
+            found.append(Part("wait", at, attempt.started))
+        found.append(_part(attempt, now))
+        at = found[-1].end
+    return found
+
+
+def _part(attempt: Attempt, now: float) -> Part:
+    return Part(_KINDS.get(attempt.status, "retry"), attempt.started, attempt.finished or now)
 
 
 _KINDS: Final[dict[str, Kind]] = {"finished": "work", "started": "running", "duplicate": "work", "lost": "lost"}
-
-
-def _some(*parts: Part) -> Iterator[Part]:
-    return (part for part in parts if part.end > part.start or part.kind in ("work", "running", "lost"))
-
-
-def _completions(
-    place: Place, by_path: dict[Path, list[Attempt]], now: float
-) -> Iterator[tuple[Path, Row, list[Part]]]:
-    """The Conductor's own calls, a row for each round."""
-    level = len(place.path)
-    own = sorted(path for path in by_path if len(path) == level + 2 and path[:level] == place.path)
-    for path in own:
-        if path[-1] != OWN_STEP:
-            continue
-        calls = by_path[path]
-        parts = [
-            part
-            for call in calls
-            for part in _some(Part(_KINDS.get(call.status, "retry"), call.started, call.finished or now))
-        ]
-        name = f"writes round {path[-2]}"
-        yield path, Row(place.id, name, calls[0].worker, len(path) // 2, (), _words(parts)), parts
 
 
 def _words(parts: Sequence[Part]) -> str:
@@ -187,6 +165,12 @@ class _Scale:
         self._per_second = 100.0 * max(room, 0.1) / kept if kept > 0 else 0.0
         self.gaps = [Gap(self.at(start), duration(end - start)) for start, end in self._long]
 
+    def drawn(self, part: Part) -> Drawn:
+        """A part, wide enough to be seen."""
+        x = self.at(part.start)
+        width = max(self.at(part.end) - x, 0.3)
+        return Drawn(part.kind, round(min(x, 99.7), 3), round(width, 3))
+
     def at(self, when: float) -> float:
         """The place of a time."""
         taken, width = 0.0, 0.0
@@ -209,12 +193,3 @@ def _merged(parts: Sequence[Part]) -> list[tuple[float, float]]:
         else:
             found.append((start, end))
     return found
-
-
-def _placed(row: Row, parts: Sequence[Part], scale: _Scale) -> Row:
-    drawn = []
-    for part in parts:
-        x = scale.at(part.start)
-        width = max(scale.at(part.end) - x, 0.3)
-        drawn.append(Drawn(part.kind, round(min(x, 99.7), 3), round(width, 3)))
-    return replace(row, parts=drawn)
