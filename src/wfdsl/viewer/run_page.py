@@ -16,8 +16,7 @@ from wfdsl.api import analyze, dumps
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import Completion, completion_of, rounds_inside
 from wfdsl.interpreter.conductor_node import OWN_STEP
-from wfdsl.interpreter.journal_reading import attempts_of, kept_replies
-from wfdsl.interpreter.journal_unfinished import Attempt
+from wfdsl.interpreter.journal_reading import Attempt, attempts_of, kept_replies
 from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.workflow import Workflow
