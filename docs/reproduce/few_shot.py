@@ -2,7 +2,6 @@
 
 from reproduce import Table
 
-LIKE = "examples={here}/gym-examples.toml"
 TABLE = Table(
     "few-shot",
     "Few-shot conditions",
@@ -10,7 +9,7 @@ TABLE = Table(
     (
         ("trained, no examples", "{conductor}:examples=none", "82.00, 92.69, 41.50, 54.86"),
         ("trained, other examples", "{conductor}:examples=ood", "89.33, 93.14, 42.63, 64.29"),
-        ("trained, examples of the gym", "{conductor}:" + LIKE, "88.20, 92.31, 42.60, 58.32"),
+        ("trained, examples of the gym", "{conductor}:examples={here}/gym-examples.toml", "88.20, 92.31, 42.60, 58.32"),
     ),
     "The paper trains with the examples; here a Conductor that was trained with none is shown them at evaluation. As "
     "in the paper, examples that are like the questions are worse than others. An untrained model of 135 million "

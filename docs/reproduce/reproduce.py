@@ -118,7 +118,7 @@ class Table:
         rows = zip(self.rows, report.policies, strict=True)
         cells = [[what, theirs, *_figures(report, policy)] for (what, _, theirs), policy in rows]
         head = ["", f"paper: {self.measure}", "here", "minus the first", *HEAD]
-        shown = [at for at in range(len(head)) if at < 4 or any(line[at] != "-" for line in cells)]
+        shown = [at for at in range(len(head)) if any(line[at] != "-" for line in cells)]
         count, name = report.manifest["tasks"]["count"], report.manifest["tasks"]["sources"][0]["name"]
         about = f"Here: per cent of {count} questions of {name} with 95 % intervals, paired by question. {self.differs}"
         over = [(folder / "training.md").read_text(encoding="utf-8")] if self.training is not None else []
@@ -145,7 +145,7 @@ def _figures(report: Report, policy: str) -> list[str]:
     summary = next(each for each in report.summary().policies if each.policy == policy)
     signs, value, error = report.signatures()[policy], summary.overall.value or 0.0, summary.overall.error or 0.0
     found = None if policy == report.policies[0] else difference_of(trials, first)
-    ran = [trial for trial in trials if trial.completions and trial.rounds]
+    ran = [trial for trial in trials if trial.rounds and any(len(each.rounds) > 1 or each.kept for each in trials)]
     return [
         f"{value:.1%} ± {1.96 * error:.1%}".replace("%", ""),
         "-" if found is None else f"{100 * found.value:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})",
