@@ -5,17 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from functools import cache
-from importlib import import_module, util
+import textwrap
+from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-Definition: TypeAlias = Function | ast.ClassDef
 _SENTENCE = re.compile(r".*?\.(?=\s|$)")
 
 
@@ -48,13 +45,13 @@ def _index(package: str) -> str:
     """The names of a package in alphabetical order: functions, then classes and names of types."""
     functions, types = [], []
     for name, home in sorted(_homes(package).items(), key=lambda item: item[0].lower()):
-        node = _definition(home, name)
-        if isinstance(node, ast.AnnAssign):
-            types.append(_alias(name, home, node))
-        elif isinstance(node, ast.ClassDef):
-            types.append(_class(node))
+        value = getattr(import_module(home), name)
+        if isinstance(value, type):
+            types.append(_class(value))
+        elif inspect.isfunction(value):
+            functions.append(_function(name, value))
         else:
-            functions.append(_function(node))
+            types.append(_alias(name, home))
     return "\n".join([*_HEAD, *functions, "", *_TYPES_HEAD, *types] if types else [*_HEAD, *functions])
 
 
@@ -65,75 +62,37 @@ def _homes(package: str) -> dict[str, str]:
     return {name: home if home.startswith(f"{root}.") else f"{root}.{home}" for name, home in homes.items()}
 
 
-@cache
-def _module(home: str) -> ast.Module:
-    spec = util.find_spec(home)
-    assert spec is not None
-    assert spec.origin is not None
-    return ast.parse(Path(spec.origin).read_text("utf-8"))
+def _function(name: str, value: Callable[..., Any]) -> str:
+    """A function with its parameters, without their types."""
+    word = "await " if inspect.iscoroutinefunction(value) else ""
+    signature = inspect.signature(value)
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    call = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)
+    return _row(f"`{word}{name}{call} -> {signature.return_annotation}`", first_sentence(value.__doc__))
 
 
-def _definition(home: str, name: str) -> Definition | ast.AnnAssign:
-    value = getattr(import_module(home), name)
-    home = value.__module__ if isinstance(value, type) or inspect.isfunction(value) else home
-    for node in _module(home).body:
-        if isinstance(node, Definition) and node.name == name:
-            return _with_plain_defaults(node, home)
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
-            return node
+def _alias(name: str, home: str) -> str:
+    """The name of a type, with the text after its definition."""
+    for node, doc in pairwise(ast.parse(inspect.getsource(import_module(home))).body):
+        if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == name:
+            return _row(f"`{name}`", first_sentence(_text(doc)), f"`{ast.unparse(node.value)}`")
     raise LookupError(f"{home} does not define {name}")
 
 
-def _class_definition(kind: type) -> ast.ClassDef:
-    node = _definition(kind.__module__, kind.__name__)
-    assert isinstance(node, ast.ClassDef)
-    return node
+def _class(kind: type) -> str:
+    members = ", ".join(f"`{member}`" for member in (*_fields(kind), *_methods(kind)))
+    return _row(f"`{kind.__name__}`", first_sentence(kind.__doc__), members)
 
 
-def _with_plain_defaults(node: Definition, home: str) -> Definition:
-    """Defaults that are constants of the module, as their values."""
-
-    class Values(ast.NodeTransformer):
-        def visit_Name(self, name: ast.Name) -> ast.expr:
-            value = getattr(import_module(home), name.id, None)
-            return ast.Constant(value) if isinstance(value, int | float) else name
-
-    if not isinstance(node, ast.ClassDef):
-        node.args.defaults = [Values().visit(default) for default in node.args.defaults]
-        node.args.kw_defaults = [default and Values().visit(default) for default in node.args.kw_defaults]
-    return node
+def _fields(kind: type) -> list[str]:
+    return [name for name in docstrings_of_fields(kind) if not name.startswith("_") and name != "model_config"]
 
 
-def _function(node: Function) -> str:
-    word = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
-    result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return _row(f"`{word}{node.name}({', '.join(_arguments(node))}){result}`", first_sentence(ast.get_docstring(node)))
-
-
-def _alias(name: str, home: str, node: ast.AnnAssign) -> str:
-    """The name of a type, with the text after its definition."""
-    [doc] = [after for before, after in pairwise(_module(home).body) if before is node]
-    assert isinstance(doc, ast.Expr), f"{home}.{name} has no docstring"
-    return _row(
-        f"`{name}`", first_sentence(str(ast.literal_eval(doc.value))), f"`{ast.unparse(node.value or node.target)}`"
-    )
-
-
-def _class(node: ast.ClassDef) -> str:
-    members = ", ".join(f"`{member}`" for member in (*_fields(node), *_methods(node)))
-    return _row(f"`{node.name}`", first_sentence(ast.get_docstring(node)), members)
-
-
-def _fields(node: ast.ClassDef) -> Iterator[str]:
-    for statement, _ in _documented(node):
-        name = ast.unparse(statement.target)
-        if not name.startswith("_") and name != "model_config":
-            yield name
-
-
-def _methods(node: ast.ClassDef) -> Iterator[str]:
-    for method in node.body:
-        if not isinstance(method, Function) or (method.name.startswith("_") and method.name != "__call__"):
+def _methods(kind: type) -> Iterator[str]:
+    for method in _body(kind):
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if method.name.startswith("_") and method.name != "__call__":
             continue
         kinds = {ast.unparse(decorator) for decorator in method.decorator_list}
         if "property" in kinds or "cached_property" in kinds:
@@ -142,16 +101,19 @@ def _methods(node: ast.ClassDef) -> Iterator[str]:
             yield f"{method.name}()"
 
 
+def _body(kind: type) -> list[ast.stmt]:
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(node, ast.ClassDef)
+    return node.body
+
+
 def docstrings_of_fields(kind: type) -> dict[str, str]:
     """The fields that a class itself has, each with its docstring."""
-    return {ast.unparse(statement.target): doc for statement, doc in _documented(_class_definition(kind))}
-
-
-def _documented(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
-    for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            text = after.value.value if _is_text(after) else ""  # type: ignore[union-attr]
-            yield statement, _one_line(f"{_help(statement.value)} {text}")
+    return {
+        ast.unparse(field.target): " ".join(f"{_help(field.value)} {_text(after)}".split())
+        for field, after in pairwise([*_body(kind), ast.Pass()])
+        if isinstance(field, ast.AnnAssign)
+    }
 
 
 def _help(value: ast.expr | None) -> str:
@@ -163,41 +125,18 @@ def _help(value: ast.expr | None) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _is_text(node: ast.stmt | None) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _arguments(node: Function) -> list[str]:
-    """The parameters one by one, without their types."""
-    arguments = node.args
-    plain = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults)) + list(arguments.defaults)
-    found = [_argument(argument, default) for argument, default in zip(plain, defaults, strict=True)]
-    if arguments.vararg:
-        found.append(f"*{_argument(arguments.vararg, None)}")
-    elif arguments.kwonlyargs:
-        found.append("*")
-    found += [
-        _argument(argument, default)
-        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    ]
-    return [*found, f"**{_argument(arguments.kwarg, None)}"] if arguments.kwarg else found
-
-
-def _argument(argument: ast.arg, default: ast.expr | None) -> str:
-    return f"{argument.arg}={ast.unparse(default)}" if default else argument.arg
+def _text(node: ast.stmt) -> str:
+    """What a statement says that is only a text."""
+    found = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else ""
+    return found if isinstance(found, str) else ""
 
 
 def first_sentence(text: str | None) -> str:
     """The first sentence of a docstring, on one line."""
-    paragraph = _one_line((text or "").partition("\n\n")[0])
+    paragraph = " ".join((text or "").partition("\n\n")[0].split())
     found = _SENTENCE.match(paragraph)
     return found[0] if found else paragraph
 
 
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
