@@ -70,6 +70,7 @@ def test_prices_count_cached_tokens_apart() -> None:
     assert prices.usd(Usage(1_000_000, 100_000)) == pytest.approx(3.0)
     assert prices.usd(Usage(1_000_000, 0, 0, 400_000)) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
     assert Prices(input=2.0, output=1.0).usd(Usage(1_000_000, 0, 0, 400_000)) == pytest.approx(2.0)
+    assert Prices(input=2, output=1, cache_write=2.5).usd(Usage(1_000_000, 0, 0, 0, 400_000)) == pytest.approx(2.2)
 
 
 def test_a_pool_survives_a_trip_to_another_process() -> None:

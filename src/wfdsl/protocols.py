@@ -65,6 +65,8 @@ class Usage:
     """The part of `output_tokens` that is thinking."""
     cached_tokens: int = 0
     """The part of `input_tokens` that the provider read from its cache."""
+    cache_write_tokens: int = 0
+    """The part of `input_tokens` that the provider wrote into its cache."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -72,6 +74,7 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.thinking_tokens + other.thinking_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     def __sub__(self, other: Usage) -> Usage:
@@ -80,6 +83,7 @@ class Usage:
             self.output_tokens - other.output_tokens,
             self.thinking_tokens - other.thinking_tokens,
             self.cached_tokens - other.cached_tokens,
+            self.cache_write_tokens - other.cache_write_tokens,
         )
 
     @property

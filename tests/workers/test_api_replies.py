@@ -106,9 +106,9 @@ USAGES = [
             "prompt_tokens": 9,
             "completion_tokens": 7,
             "completion_tokens_details": {"reasoning_tokens": 4},
-            "prompt_tokens_details": {"cached_tokens": 3},
+            "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
         },
-        Usage(9, 7, 4, 3),
+        Usage(9, 7, 4, 3, 2),
     ),
     ("chat", {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 116}, Usage(9, 107, 100)),
     (
@@ -117,9 +117,9 @@ USAGES = [
             "input_tokens": 9,
             "output_tokens": 7,
             "output_tokens_details": {"reasoning_tokens": 4},
-            "input_tokens_details": {"cached_tokens": 3},
+            "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
         },
-        Usage(9, 7, 4, 3),
+        Usage(9, 7, 4, 3, 2),
     ),
     (
         "anthropic",
@@ -130,7 +130,7 @@ USAGES = [
             "cache_creation_input_tokens": 2,
             "output_tokens_details": {"thinking_tokens": 4},
         },
-        Usage(14, 7, 4, 3),
+        Usage(14, 7, 4, 3, 2),
     ),
 ]
 

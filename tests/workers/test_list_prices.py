@@ -25,7 +25,7 @@ KNOWN = [
 TEN = [
     ("openai", "gpt-5-mini", None),
     ("openai", "gpt-5.1", None),
-    ("openai", "gpt-4o", None),
+    ("openai", "gpt-5.6-sol", None),
     ("anthropic", "claude-sonnet-4-0", None),
     ("anthropic", "claude-opus-4-0", None),
     ("google", "gemini-2.5-pro", None),
@@ -53,18 +53,22 @@ def test_a_model_that_is_on_the_list_has_prices_with_their_source(provider: str,
 
 
 @pytest.mark.parametrize(("provider", "model", "url"), TEN)
-@pytest.mark.parametrize("tokens", [(1000, 500, 0), (300_000, 7000, 0), (300_000, 7000, 100_000)])
+@pytest.mark.parametrize("tokens", [(1000, 500, 0, 0), (300_000, 7000, 0, 0), (300_000, 7000, 100_000, 50_000)])
 def test_a_request_costs_what_genai_prices_says(
-    provider: str, model: str, url: str | None, tokens: tuple[int, int, int]
+    provider: str, model: str, url: str | None, tokens: tuple[int, int, int, int]
 ) -> None:
-    read, written, cached = tokens
-    usage = genai_prices.Usage(input_tokens=read, output_tokens=written, cache_read_tokens=cached or None)
-    where: dict[str, Any] = {"provider_id": provider} if url is None else {"provider_api_url": url}
+    read, written, cached, kept = tokens
     prices = list_prices(provider, model, url)
-
     assert prices is not None
+    if prices.cache_write is None:
+        kept = 0
+    usage = genai_prices.Usage(
+        input_tokens=read, cache_write_tokens=kept, cache_read_tokens=cached, output_tokens=written
+    )
+    where: dict[str, Any] = {"provider_id": provider} if url is None else {"provider_api_url": url}
+
     expected = genai_prices.calc_price(usage, model, **where).total_price
-    assert prices.usd(Usage(read, written, 0, cached)) == pytest.approx(float(expected))
+    assert prices.usd(Usage(read, written, 0, cached, kept)) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize(("provider", "model", "url"), UNKNOWN)

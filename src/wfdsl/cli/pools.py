@@ -146,8 +146,9 @@ def _price(entry: WorkerEntry) -> str:
 
 
 def _usd(price: Prices | PriceTier) -> str:
-    cached = "" if price.cached is None else f" (${price.cached:g} cached)"
-    return f"${price.input:g} in{cached}, ${price.output:g} out"
+    named = (("cached", price.cached), ("cache write", price.cache_write))
+    cached = ", ".join(f"${usd:g} {name}" for name, usd in named if usd is not None)
+    return f"${price.input:g} in{f' ({cached})' if cached else ''}, ${price.output:g} out"
 
 
 def _prices(args: argparse.Namespace) -> int:

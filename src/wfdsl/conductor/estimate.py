@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.interpreter.context import Question, QuestionFor
 from wfdsl.interpreter.worker_profile import utf8_bytes
-from wfdsl.protocols import Message, Usage
+from wfdsl.protocols import Message
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
@@ -81,10 +81,10 @@ def _conductor_usd(entry: WorkerEntry, asked: int, shown: int, rounds: range, co
     for before in rounds:
         for reasks in range(completions):
             read = asked + before * (written + shown) + reasks * (written + _REASK_TOKENS)
-            total += entry.cost_usd(Usage(read, written)) or 0.0
+            total += entry.most_usd(read, written) or 0.0
     return total
 
 
 def _steps_usd(entry: WorkerEntry, asked: int, steps: int) -> float:
     written = entry.output_limit
-    return sum(entry.cost_usd(Usage(asked + step * written, written)) or 0.0 for step in range(1, steps + 1))
+    return sum(entry.most_usd(asked + step * written, written) or 0.0 for step in range(1, steps + 1))

@@ -139,7 +139,7 @@ class WorkerProfile:
         read, written = self.input_bound(call.messages), self.output_bound(call.settings)
         if "tools" in call.settings:
             read += len(json.dumps(call.settings["tools"]))
-        usd = 0.0 if self.free else self.cost_usd(Usage(read, written)) or 0.0
+        usd = 0.0 if self.free else self.entry.most_usd(read, written) or 0.0
         return BudgetUsage(1, read + written, usd)
 
     def usage_of_reply(self, call: Call, reply: Reply) -> BudgetUsage:
@@ -274,6 +274,6 @@ def estimate(
         longest[step] = profile.output_bound(workflow[step].settings)
         unread = [seen for seen in workflow.sees(step) if seen not in replies]
         read = profile.input_bound(messages) + sum(longest[seen] - len(shown[seen]) for seen in unread)
-        usd = None if profile.conductor else profile.cost_usd(Usage(read, longest[step]))
+        usd = None if profile.conductor else profile.entry.most_usd(read, longest[step])
         steps.append(StepEstimate(step, worker, profile.name, messages, read, longest[step], usd, profile.conductor))
     return RunEstimate(tuple(steps), schedule.pruned)

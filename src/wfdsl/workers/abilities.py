@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import PROBE, Call, Message, Reply, Usage, Worker, WorkerFailure
+from wfdsl.protocols import PROBE, Call, Message, Reply, Worker, WorkerFailure
 from wfdsl.workers.call_settings import dialect_of, stated_context
 from wfdsl.workers.endings import ENDINGS, is_blank
 from wfdsl.workers.entry import WorkerEntry
@@ -60,14 +60,14 @@ class _Trial(NamedTuple):
 def price_bound(entry: WorkerEntry) -> tuple[int, float | None]:
     """The requests that `abilities_of` makes, and the most that they cost in US dollars; None: no price is known."""
     calls = [each.call for each in _trials(entry).values() if each is not None]
-    usd = [entry.cost_usd(_most(entry, call)) or 0.0 for call in calls]
+    usd = [entry.most_usd(*_most(entry, call)) or 0.0 for call in calls]
     return len(calls), None if entry.prices is None else sum(usd)
 
 
-def _most(entry: WorkerEntry, call: Call) -> Usage:
-    """A token is at least one byte."""
+def _most(entry: WorkerEntry, call: Call) -> tuple[int, int]:
+    """Input and output tokens; a token is at least one byte."""
     texts = [entry.system_prompt, str(call.settings), *(message["content"] for message in call.messages)]
-    return Usage(sum(len(text.encode()) for text in texts), _TOKENS + (entry.thinking_budget or 0))
+    return sum(len(text.encode()) for text in texts), _TOKENS + (entry.thinking_budget or 0)
 
 
 async def abilities_of(entry: WorkerEntry, worker: Worker) -> list[Ability]:

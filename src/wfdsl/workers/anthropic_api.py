@@ -217,4 +217,5 @@ def _tokens(counts: Mapping[str, Any], bound: Usage) -> Usage:
         bound.output_tokens if output is None else output,
         thinking,
         cached,
+        written,
     )

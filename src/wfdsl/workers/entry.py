@@ -48,6 +48,8 @@ class _TokenPrices(_Strict):
     """US dollars per million output tokens, thinking included."""
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """US dollars per million input tokens that the provider read from its cache; None: as `input`."""
+    cache_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """US dollars per million input tokens that the provider wrote into its cache; at least as `input`."""
 
 
 class PriceTier(_TokenPrices):
@@ -72,8 +74,10 @@ class Prices(_TokenPrices):
         reached = [tier for tier in self.tiers if usage.input_tokens > tier.above]
         price: _TokenPrices = reached[-1] if reached else self
         cached = price.input if price.cached is None else price.cached
-        fresh_tokens = max(usage.input_tokens - usage.cached_tokens, 0)
-        cost = fresh_tokens * price.input + usage.cached_tokens * cached + usage.output_tokens * price.output
+        write = max(price.cache_write or 0.0, price.input)
+        fresh_tokens = max(usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens, 0)
+        cost = fresh_tokens * price.input + usage.cached_tokens * cached + usage.cache_write_tokens * write
+        cost += usage.output_tokens * price.output
         return cost / _TOKENS_PER_PRICE
 
 
@@ -225,6 +229,10 @@ class WorkerEntry(_Strict):
     def cost_usd(self, usage: Usage) -> float | None:
         """What these tokens cost by the price list, in US dollars; None if there is no price list."""
         return None if self.prices is None else self.prices.usd(usage)
+
+    def most_usd(self, input_tokens: int, output_tokens: int) -> float | None:
+        """The most that this number of tokens can cost: all input is written into the cache."""
+        return self.cost_usd(Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
 
 
 def _check_url(url: str, schemes: tuple[str, ...], example: str) -> None:

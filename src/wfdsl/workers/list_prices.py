@@ -49,7 +49,7 @@ def _prices(price: ModelPrice) -> Prices | None:
     return Prices(**_at(listed, 0), tiers=tiers, source=f"genai-prices {version('genai-prices')}")
 
 
-_KEYS: Final = {"input": "input", "output": "output", "cached": "cache_read"}
+_KEYS: Final = {"input": "input", "output": "output", "cached": "cache_read", "cache_write": "cache_write"}
 
 
 def _at(listed: dict[str, Any], input_tokens: int) -> dict[str, Any]:

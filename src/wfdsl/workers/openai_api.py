@@ -289,8 +289,13 @@ def _usage(counts: Mapping[str, Any], bound: Usage) -> Usage:
     # Some servers leave thinking out of completion_tokens, but none leaves it out of the total.
     output = max(completion, (count(counts, "total_tokens") or 0) - asked)
     said = count(mapping(counts.get("completion_tokens_details")), "reasoning_tokens") or 0
-    cached = count(mapping(counts.get("prompt_tokens_details")), "cached_tokens") or 0
-    return Usage(asked, output, max(said, output - completion), min(cached, asked))
+    return Usage(asked, output, max(said, output - completion), *_cached(counts.get("prompt_tokens_details"), asked))
+
+
+def _cached(details: Any, asked: int) -> tuple[int, int]:
+    """The input tokens that were read from the cache, and those that were written into it."""
+    read = min(count(mapping(details), "cached_tokens") or 0, asked)
+    return read, min(count(mapping(details), "cache_write_tokens") or 0, asked - read)
 
 
 _LAST_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -371,7 +376,7 @@ def _response_usage(counts: Mapping[str, Any], bound: Usage) -> Usage:
         asked,
         bound.output_tokens if output is None else output,
         count(mapping(counts.get("output_tokens_details")), "reasoning_tokens") or 0,
-        min(count(mapping(counts.get("input_tokens_details")), "cached_tokens") or 0, asked),
+        *_cached(counts.get("input_tokens_details"), asked),
     )
 
 
