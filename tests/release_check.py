@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^(?P<notes>(?:<!-- [^\n]* -->\n)*)```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-EXTRAS = "openai,eval"
+EXTRAS = "eval"
 
 
 def run(command: list[str], folder: Path, allowed: tuple[int, ...] = (0,)) -> str:

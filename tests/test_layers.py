@@ -43,14 +43,12 @@ LATE = {
     ("api", "language.file_printer"): "completions need no workflow files",
     ("api", "language.file_reader"): "completions need no workflow files",
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
-    ("experiment", "workers.pool_file"): "flags are made of the tables, without a pool",
     ("render.pictures", "render.html"): "only pages need Markdown and Pygments",
     ("render.pictures", "render.terminal"): "only terminals need rich",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 
 HOMES = {
-    "anthropic": ["workers."],
     "argcomplete": ["cli.options"],
     "cairosvg": ["render.pictures"],
     "datasets": ["tasks.rows"],
@@ -70,7 +68,6 @@ HOMES = {
     "llguidance": ["workers.constrained_decoding"],
     "networkx": ["graph"],
     "numpy": ["evaluation.baselines."],
-    "openai": ["workers."],
     "opentelemetry": ["interpreter.telemetry"],
     "platformdirs": ["language.grammar", "interpreter.journal_file"],
     "prometheus_client": ["server.metrics"],
@@ -86,7 +83,6 @@ HOMES = {
         "tasks.",
         "workers.entry",
         "workers.model_list",
-        "workers.pool_file",
     ],
     "pydantic_core": ["interpreter.record", "server."],
     "pygments": ["render.lexer", "render.markup"],
@@ -109,10 +105,8 @@ HOMES = {
 """Where a package of others may be imported; a dot at the end stands for everything below."""
 
 HEAVY = [
-    "anthropic",
     "asyncio",
     "datasets",
-    "httpx",
     "httpx2",
     "hypothesis",
     "jinja2",
@@ -120,7 +114,6 @@ HEAVY = [
     "matplotlib",
     "networkx",
     "numpy",
-    "openai",
     "pyarrow",
     "pydantic",
     "rich",

@@ -90,7 +90,6 @@ async def test_the_wait_that_a_server_asks_for_is_passed_on(kind: str, wait_s: i
         ("retry-after: soon\r\n", None),
         ("retry-after: nan\r\n", None),
         ("retry-after: -3\r\n", 0.0),
-        ("retry-after-ms: 250\r\n", 0.25),
         (f"retry-after: {formatdate(0, usegmt=True)}\r\n", 0.0),
     ],
 )
@@ -132,19 +131,6 @@ async def test_an_error_page_becomes_one_short_line(kind: str, streams: bool) ->
     assert failure.retryable
     assert len(str(failure)) < 700
     assert "\n" not in str(failure)
-
-
-@ALL_KINDS
-@BOTH_WAYS
-async def test_an_error_page_shows_its_title_or_its_text(kind: str, streams: bool) -> None:
-    titled = b"<!DOCTYPE html><html><head><title>502 &amp; down</title><style>p {}</style></head><body>No</body></html>"
-    plain = b"<html><head><script>var x = 1</script></head><body><p>Try &lt;later&gt;</p></body></html>"
-
-    first = await _fault(kind, reply(titled, status=502, kind="text/html"), streams=streams)
-    second = await _fault(kind, reply(plain, status=502, kind="text/html"), streams=streams)
-
-    assert str(first) == "HTTP 502: 502 & down"
-    assert str(second) == "HTTP 502: Try <later>"
 
 
 @ALL_KINDS
@@ -197,34 +183,6 @@ async def test_an_error_whose_body_stalls_keeps_its_status(kind: str, monkeypatc
 
     assert (failure.status, failure.retryable) == (401, False)
     assert "No such key" in str(failure)
-
-
-@pytest.mark.parametrize(
-    ("kind", "base", "hint"),
-    [
-        ("chat", "", "base_url, which usually ends in /v1"),
-        ("chat", "/v1", "check model and base_url"),
-        ("anthropic", "/v1", "which must not end in /v1 here"),
-    ],
-)
-async def test_a_404_says_what_may_be_wrong_with_the_address(kind: str, base: str, hint: str) -> None:
-    async with serving(reply(b"Not found", status=404)) as wire:
-        entry = entry_for(kind, wire.url).model_copy(update={"base_url": f"{wire.url}{base}"})
-        failure = await failure_of(entry)
-
-    assert str(failure).endswith(hint)
-
-
-async def test_a_date_to_wait_for_is_read_by_the_servers_clock() -> None:
-    sent = reply(
-        b"{}",
-        status=503,
-        headers="date: Wed, 01 Jan 2020 00:00:00 GMT\r\nretry-after: Wed, 01 Jan 2020 00:00:07 GMT\r\n",
-    )
-
-    failure = await _fault("chat", sent, streams=False)
-
-    assert failure.retry_after == 7.0
 
 
 # Connections.
