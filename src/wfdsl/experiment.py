@@ -95,8 +95,6 @@ class ServeSettings(Table):
         default_text="which Conductor it is, and its pool",
         min_length=1,
     )
-    log: Literal["text", "json"] = option("text", "how the lines of the log are written")
-    log_texts: bool = option(False, "log questions and answers, which nothing else does")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +130,6 @@ class KeyLimits(Table):
     )
     usd: float | None = option(None, "most US dollars that its requests may cost in a period", "--usd", ge=0)
     per: Literal["day", "month", "ever"] = option("month", "the period of --usd, by the calendar of UTC")
-    requests_per_minute: int | None = option(None, "most requests in any minute", ge=1)
     models: tuple[str, ...] = option(
         (), "a model that its requests may name; may be repeated; without it, all of them", "--model"
     )
@@ -285,7 +282,7 @@ def pool_of_run(request: RunRequest) -> Pool:
 
 def found_anywhere(name: str) -> str:
     """The name of a pool or a model as it is found from every folder: the path of a file is absolute."""
-    from wfdsl.workers.pool_file import names_a_file  # noqa: PLC0415  (start-up time)
+    from wfdsl.workers.pool import names_a_file  # noqa: PLC0415  (start-up time)
 
     return str(Path(name).absolute()) if names_a_file(name) or file_of(name) is not None else name
 

@@ -91,19 +91,6 @@ def test_a_key_that_the_openapi_document_does_not_allow_is_refused(server: Serve
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, "Idempotency-Key")
 
 
-def test_a_run_that_shall_finish_goes_on_without_its_client(serve: Serve, provider: Provider) -> None:
-    provider.held = {"bob"}
-    server, key = serve(), f"Idempotency-Key: {new_key()}\r\nX-Wfdsl-Finish: true\r\n"
-    with begun(server, key):
-        assert provider.stuck.wait(60)
-    assert server.client.models.list().data
-    provider.released.set()
-
-    assert b"[DONE]" in rest_of(begun(server, key))
-    assert [body["model"] for body in provider.bodies] == ["ann", "bob"]
-    assert not provider.hung_up.is_set()
-
-
 def test_a_killed_server_pays_for_nothing_twice(own: Serve, provider: Provider) -> None:
     provider.held = {"bob"}
     server, key = own(), "Idempotency-Key: one\r\n"

@@ -168,12 +168,10 @@ class Answering:
 
 
 def _lingering(headers: Mapping[str, str]) -> Callable[[], float]:
-    """For how many seconds a run continues without its client: while it wants that, or until it asks again, as it does
-    when its own time limit is over.
+    """For how many seconds a run continues without its client: until it asks again, as it does when its own time limit
+    is over.
     """
     began = time.monotonic()  # the client's time began before the request was here
-    if headers.get("x-wfdsl-finish", "").lower() == "true":
-        return lambda: inf
     try:
         limit = float(headers.get("x-stainless-read-timeout", "inf"))
     except ValueError:

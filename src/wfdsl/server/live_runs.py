@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from math import inf
 from typing import Any, NamedTuple
 
 from wfdsl.interpreter.conductor_node import OWN_STEP
@@ -97,11 +96,7 @@ class LiveRuns:
         finally:
             run.waiting -= 1
             if not run.waiting and not run.task.done():
-                seconds = linger_s()
-                if not seconds:
-                    run.task.cancel()
-                elif seconds < inf:
-                    asyncio.get_running_loop().call_later(seconds, _end_unless_awaited, run)
+                asyncio.get_running_loop().call_later(linger_s(), _end_unless_awaited, run)
 
     async def end(self) -> None:
         """End all runs; what they have paid for is in the journal."""

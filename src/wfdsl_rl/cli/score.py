@@ -45,7 +45,6 @@ _OF_MODELS: Final = (
     "side_requests",
     "context_window",
     "description",
-    "log_texts",
 )
 """Settings of a server that answers as a model."""
 _VALUES: Final = {
