@@ -53,7 +53,7 @@ def bearer(key: str) -> str:
 
 def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: Path) -> None:  # noqa: F811
     file = tmp_path / "keys.toml"
-    options = ("--usd", "5", "--model", "bob")
+    options = ("--usd", "5", "--expires", "2100-01-31")
 
     key = wfdsl("serve", "keys", "make", "ann", "--keys", str(file), *options).out.strip()
     again = wfdsl("serve", "keys", "make", "ann", "--keys", str(file))
@@ -65,12 +65,12 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert again.code == 2
     assert "there is a key 'ann' already" in again.err
-    assert "$5 per month, models bob" in listed.out
+    assert "$5 per month" in listed.out
     assert [row["name"] for row in rows] == ["ann", "b-2"]
     assert "hash" not in rows[0]
     found = ApiKeys(str(file), print).caller(bearer(key))
     assert found.limits is not None
-    assert (found.name, found.limits.usd, found.limits.models) == ("ann", 5.0, ("bob",))
+    assert (found.name, found.limits.usd, found.limits.expires) == ("ann", 5.0, "2100-01-31")
 
 
 @pytest.mark.parametrize(

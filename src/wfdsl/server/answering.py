@@ -72,7 +72,6 @@ class Answering:
             ApiError: it cannot be answered.
         """
         model = self.model(chat.model)
-        caller.require_model(model.id)
         model.require_able(chat)
         if chat.offered is not None and self._journal is None:
             raise not_supported("tools", "tools are not supported without a journal, which keeps their calls")

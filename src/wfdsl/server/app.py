@@ -98,16 +98,14 @@ class _Server(Endpoints):
         return JSONResponse(openapi_document(self._models, needs_key=self.keys is not None))
 
     async def list_models(self, request: Request) -> Response:
-        """The models that the key may name."""
-        allowed = self.caller(request).models
-        cards = [card(model) for name, model in self._models.items() if not allowed or name in allowed]
-        return JSONResponse({"object": "list", "data": cards})
+        """All models."""
+        self.caller(request)
+        return JSONResponse({"object": "list", "data": [card(model) for model in self._models.values()]})
 
     async def show_model(self, request: Request) -> Response:
         """One model."""
-        caller, model = self.caller(request), self._answering.model(request.path_params["id"])
-        caller.require_model(model.id)
-        return JSONResponse(card(model))
+        self.caller(request)
+        return JSONResponse(card(self._answering.model(request.path_params["id"])))
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""

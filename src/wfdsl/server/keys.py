@@ -50,24 +50,9 @@ class Caller:
     """What the key may spend, and what all keys share; None: there is no limit."""
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """The models that it may name; empty: all of them."""
-        return () if self.limits is None else self.limits.models
-
-    @property
     def evaluates(self) -> bool:
         """Whether the key is for measuring."""
         return self.limits is not None and self.limits.evaluation
-
-    def require_model(self, model: str) -> None:
-        """Refuse a model that the key may not name.
-
-        Raises:
-            ApiError: it is not one of its models.
-        """
-        if self.models and model not in self.models:
-            what = f"this key is not for the model {model!r} (models: {', '.join(self.models)})"
-            raise ApiError(403, what, code="model_not_allowed", param="model", headers=NO_RETRY)
 
     def within(self, budget: Budget) -> dict[str, Any]:
         """The options of a run that has a budget of its own, within what the key may spend."""

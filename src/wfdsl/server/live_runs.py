@@ -35,9 +35,7 @@ LINGER_S = 60.0
 class LiveRun:
     """A run in progress, with what has happened in it so far."""
 
-    def __init__(self, work: Callable[[Listener], Coroutine[Any, Any, Run]], before: Run | None) -> None:
-        self.before = before
-        """The run as an earlier turn left it."""
+    def __init__(self, work: Callable[[Listener], Coroutine[Any, Any, Run]]) -> None:
         self.events: list[Event] = []
         self._news = asyncio.Event()
         self.waiting = 0
@@ -79,16 +77,15 @@ class LiveRuns:
         work: Callable[[Listener], Coroutine[Any, Any, Run]],
         *,
         linger_s: Callable[[], float],
-        before: Run | None = None,
     ) -> AsyncIterator[LiveRun]:
-        """Wait inside the block for a run, which is started if it is not in progress; `before` is what there is of it.
+        """Wait inside the block for a run, which is started if it is not in progress.
 
         `linger_s` says for how many seconds the run may continue when the block ends early.
         """
         while (run := self._runs.get(run_id)) is not None and run.task.cancelling():
             await asyncio.wait([run.task])
         if run is None:
-            run = self._runs[run_id] = LiveRun(work, before)
+            run = self._runs[run_id] = LiveRun(work)
             run.task.add_done_callback(lambda task: self._over(run_id, task))
         run.waiting += 1
         try:
