@@ -43,14 +43,13 @@ LATE = {
     ("api", "language.file_printer"): "completions need no workflow files",
     ("api", "language.file_reader"): "completions need no workflow files",
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
-    ("experiment", "workers.pool_file"): "flags are made of the tables, without a pool",
     ("render.pictures", "render.html"): "only pages need Markdown and Pygments",
     ("render.pictures", "render.terminal"): "only terminals need rich",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 
 HOMES = {
-    "anthropic": ["workers."],
+    "anthropic": ["workers.anthropic_api"],
     "argcomplete": ["cli.options"],
     "cairosvg": ["render.pictures"],
     "datasets": ["tasks.rows"],
@@ -70,7 +69,7 @@ HOMES = {
     "llguidance": ["workers.constrained_decoding"],
     "networkx": ["graph"],
     "numpy": ["evaluation.baselines."],
-    "openai": ["workers."],
+    "openai": ["workers.openai_api"],
     "opentelemetry": ["interpreter.telemetry"],
     "platformdirs": ["language.grammar", "interpreter.journal_file"],
     "prometheus_client": ["server.metrics"],
@@ -86,7 +85,6 @@ HOMES = {
         "tasks.",
         "workers.entry",
         "workers.model_list",
-        "workers.pool_file",
     ],
     "pydantic_core": ["interpreter.record", "server."],
     "pygments": ["render.lexer", "render.markup"],
@@ -112,7 +110,6 @@ HEAVY = [
     "anthropic",
     "asyncio",
     "datasets",
-    "httpx",
     "httpx2",
     "hypothesis",
     "jinja2",

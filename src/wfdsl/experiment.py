@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -47,10 +47,6 @@ _PROVIDERS_OF_PATHS: Final = ("local", "transformers")
 """`PROVIDER:PATH` is a path, too."""
 _POOL_TEXTS: Final = ("use", "name", "description", "conductor")
 _NO_FILE: Final = "the defaults"
-_OF_MODELS: Final = ("description", "tools", "max_tool_rounds", "side_requests", "context_window")
-"""Keys of [serve] that each model may have for itself."""
-_TABLES_OF_MODELS: Final = ("pool", "conductor", "budget", "run")
-"""Tables of the file that each model may change for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,19 +80,6 @@ class ServeSettings(Table):
         "what answers requests of chat programs for titles, tags and follow-up questions: the cheapest worker, or "
         "the Conductor as any other",
     )
-    context_window: int | None = option(
-        None,
-        "tokens of a request and its answer, as the list of models says; without it, the least of the workers'",
-        ge=1,
-    )
-    description: str | None = option(
-        None,
-        "what the list of models says of the Conductor",
-        default_text="which Conductor it is, and its pool",
-        min_length=1,
-    )
-    log: Literal["text", "json"] = option("text", "how the lines of the log are written")
-    log_texts: bool = option(False, "log questions and answers, which nothing else does")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +115,6 @@ class KeyLimits(Table):
     )
     usd: float | None = option(None, "most US dollars that its requests may cost in a period", "--usd", ge=0)
     per: Literal["day", "month", "ever"] = option("month", "the period of --usd, by the calendar of UTC")
-    requests_per_minute: int | None = option(None, "most requests in any minute", ge=1)
-    models: tuple[str, ...] = option(
-        (), "a model that its requests may name; may be repeated; without it, all of them", "--model"
-    )
     evaluation: bool = option(
         False, "for measuring: titles and the like are answered by the Conductor too", "--evaluation"
     )
@@ -212,8 +191,6 @@ class Experiment:
     """The table [serve]."""
     grading: GradingSettings = field(default_factory=GradingSettings)
     """The table [grading]."""
-    models: Mapping[str, Experiment] = field(default_factory=lambda: MappingProxyType({}))
-    """The tables [serve.models.NAME]: what each model of a server runs. Each has the whole file, with its own keys."""
     train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The trainer's table, unchanged."""
 
@@ -256,12 +233,7 @@ def read_experiment(
     given = [Setting.parse(each) if isinstance(each, str) else each for each in settings]
     tables = {} if path is None else _with_paths(read_toml_file(Path(path), "configuration file"), source)
     tables |= {name: {**own, **tables.get(name, {})} for name, own in defaults.items()}
-    models = require_table(tables.get("serve", {}).pop("models", {}), f"{source}: serve.models")
-    built = _experiment(tables, source, given)
-    found = {
-        name: _of_model(own, f"{source}: serve.models.{name}", tables, source, given) for name, own in models.items()
-    }
-    return replace(built, models=MappingProxyType(found))
+    return _experiment(tables, source, given)
 
 
 def run_options(config: RunConfig, *, without: Collection[str] = ()) -> RunOptions:
@@ -285,7 +257,7 @@ def pool_of_run(request: RunRequest) -> Pool:
 
 def found_anywhere(name: str) -> str:
     """The name of a pool or a model as it is found from every folder: the path of a file is absolute."""
-    from wfdsl.workers.pool_file import names_a_file  # noqa: PLC0415  (start-up time)
+    from wfdsl.workers.pool import names_a_file  # noqa: PLC0415  (start-up time)
 
     return str(Path(name).absolute()) if names_a_file(name) or file_of(name) is not None else name
 
@@ -305,33 +277,6 @@ def _path(value: str, source: str) -> str:
     provider, colon, rest = value.partition(":")
     is_path = colon and provider in _PROVIDERS_OF_PATHS
     return f"{provider}:{relative_to(source, rest)}" if is_path else relative_to(source, value)
-
-
-def _of_model(own: Any, place: str, tables: dict[str, Any], source: str, given: list[Setting]) -> Experiment:
-    """The experiment of one model of a server: the file, with the model's own keys over it, and settings over these.
-
-    Raises:
-        UsageError: a key is not one of a model, or a value does not fit.
-    """
-    require_keys(require_table(own, place), (*_OF_MODELS, *_TABLES_OF_MODELS), place)
-    try:
-        changes = _with_paths({key: value for key, value in own.items() if key in _TABLES_OF_MODELS}, source)
-        for key in ("journal", "parallel"):
-            if key in changes.get("run", {}):
-                raise UsageError(f"run.{key} holds for the whole server: put it into [run]")
-        if pool := changes.pop("pool", None):
-            if list(pool) != ["use"]:
-                raise UsageError('pool has one key, "use": the name or the file of a pool')
-            given = [Setting(_USE, relative_to(source, pool["use"]), _USE), *given]
-        serve = {key: value for key, value in own.items() if key in _OF_MODELS}
-        return _experiment(_merged(tables, {**changes, "serve": serve}), source, given)
-    except UsageError as error:
-        raise UsageError(f"{place}: {error}") from error
-
-
-def _merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    both = {name: (tables[name], value) for name, value in changes.items() if isinstance(tables.get(name), dict)}
-    return {**tables, **changes, **{name: _merged(one, other) for name, (one, other) in both.items()}}
 
 
 def _experiment(given_tables: Mapping[str, Any], source: str, given: list[Setting]) -> Experiment:

@@ -17,8 +17,9 @@ from wfdsl.conductor.settings import context_of
 from wfdsl.installation import install_command
 from wfdsl.interpreter.record import RunFailed
 from wfdsl.workers import local, model_folder
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import LocalWorker
-from wfdsl.workers.model_folder import ModelDefaults, model_defaults
+from wfdsl.workers.model_folder import folder_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -168,35 +169,28 @@ def test_the_context_is_what_the_folder_says(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "tokenizer", "defaults"),
+    ("settings", "temperature", "top_p", "body"),
     [
-        (None, None, ModelDefaults(body={"top_k": 0, "min_p": 0.0})),
-        (
-            {"do_sample": False, "temperature": 0.3},
-            {"normalizer": None},
-            ModelDefaults(body={"top_k": 0, "min_p": 0.0}),
-        ),
+        (None, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        ({"do_sample": False, "temperature": 0.3}, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
         (
             {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05},
-            {"normalizer": {"type": "NFC"}},
-            ModelDefaults(
-                composes=True,
-                temperature=0.7,
-                top_p=0.8,
-                body={"top_k": 20, "min_p": 0.0, "repeat_penalty": 1.05, "repeat_last_n": -1},
-            ),
+            0.7,
+            0.8,
+            {"top_k": 20, "min_p": 0.0, "repeat_penalty": 1.05, "repeat_last_n": -1},
         ),
-        ({"do_sample": True}, {}, ModelDefaults(temperature=1.0, body={"top_k": 0, "min_p": 0.0})),
+        ({"do_sample": True}, 1.0, 1.0, {"top_k": 0, "min_p": 0.0}),
     ],
 )
 def test_a_folder_is_asked_as_transformers_would(
-    folder: Path, settings: dict[str, Any] | None, tokenizer: dict[str, Any] | None, defaults: ModelDefaults
+    folder: Path, settings: dict[str, Any] | None, temperature: float, top_p: float, body: dict[str, Any]
 ) -> None:
-    for name, plain in (("generation_config.json", settings), ("tokenizer.json", tokenizer)):
-        if plain is not None:
-            (folder / name).write_text(json.dumps(plain))
+    if settings is not None:
+        (folder / "generation_config.json").write_text(json.dumps(settings))
 
-    assert model_defaults(folder) == defaults
+    told = folder_settings(WorkerEntry(name="w", provider="local"), folder)
+
+    assert told == {"temperature": temperature, "top_p": top_p, "extra_body": body}
 
 
 @pytest.mark.local

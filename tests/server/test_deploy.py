@@ -49,7 +49,7 @@ def test_the_unit_starts_with_options_that_there_are(tmp_path: Path) -> None:
     text = (DEPLOY / "wfdsl.service").read_text()
     command = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
 
-    assert parsed(command[0].split()[1:]).set == ["serve.log=json"]
+    assert parsed(command[0].split()[1:]).config == "wfdsl.toml"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from typing import Any
 
@@ -64,7 +63,7 @@ def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
 
 @pytest.mark.slow
 def test_metrics_and_logs_say_what_happened(own: Serve, provider: Provider) -> None:
-    server = own("--set", "serve.log=json")
+    server = own()
     url = server.url.removesuffix("/v1")
     run = httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60).json()["wfdsl"]["run"]
     provider.status["bob"] = 400
@@ -73,16 +72,13 @@ def test_metrics_and_logs_say_what_happened(own: Serve, provider: Provider) -> N
     page = httpx.get(f"{url}/metrics", timeout=60)
     found = dict(line.rsplit(" ", 1) for line in page.text.splitlines() if not line.startswith("#"))
     server.stop()
-    records = [json.loads(line) for line in server.lines if line.startswith("{")]
+    lines = [line.split() for line in server.lines if " s" in line]
 
     assert page.headers["content-type"].startswith("text/plain")
     assert {name: float(found[name]) for name in EXPECTED} == EXPECTED
-    requests = [record for record in records if record["event"] == "request"]
-    assert [record["status"] for record in requests] == [200, 502, 404, 200]
-    assert requests[0]["run"] == run
-    runs = [record for record in records if record["event"] == "run"]
-    assert [(record["model"], record["status"]) for record in runs] == [("two", "done"), ("two", "failed")]
-    assert runs[0]["cost_usd"] == pytest.approx(36e-6)
+    requests = [line for line in lines if line[0] in ("GET", "POST")]
+    assert [line[2] for line in requests] == ["200", "502", "404", "200"]
+    assert requests[0][-2:] == ["run", run]
     assert "secret" not in "".join(server.lines)
 
 
@@ -98,13 +94,3 @@ EXPECTED = {
     'wfdsl_cost_usd_total{model="two",worker="bob"}': 18e-6,
     "wfdsl_requests_in_progress": 0.0,
 }
-
-
-@pytest.mark.slow
-def test_texts_are_logged_only_where_that_is_asked_for(own: Serve) -> None:
-    server = own("--set", "serve.log=json", "--set", "serve.log_texts=true")
-    httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60)
-    server.stop()
-
-    run = next(json.loads(line) for line in server.lines if '"event": "run"' in line)
-    assert (run["question"], run["answer"]) == ("A secret question?", "bob did: Solve it.")

@@ -400,32 +400,6 @@ async def test_two_hundred_calls_at_once_keep_their_connections() -> None:
     assert len(connections) == 200
 
 
-async def test_a_key_may_stand_in_a_file(tmp_path: Any) -> None:
-    (tmp_path / "key").write_text("planted-key\n")
-
-    request = await _sent("chat", api_key_file=str(tmp_path / "key"))
-
-    assert request.headers["authorization"] == "Bearer planted-key"
-
-
-async def test_a_proxy_with_a_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(_json(good_body("chat"))) as proxy:
-        monkeypatch.setenv("MY_PROXY", proxy.url.replace("http://", "http://me:secret@"))
-        await ask(entry_for("chat", "http://models.invalid", proxy_env="MY_PROXY"))
-
-    assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
-
-
-@pytest.mark.parametrize("text", [None, "no certificate"])
-async def test_certificates_that_cannot_be_read_are_refused(text: str | None, tmp_path: Any) -> None:
-    file = tmp_path / "ca.pem"
-    if text is not None:
-        file.write_text(text)
-
-    with pytest.raises(UsageError, match="cannot read certificates from ca_file"):
-        await ask(entry_for("chat", "https://models.invalid", ca_file=str(file)))
-
-
 async def test_a_proxy_for_the_outside_world_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
 
@@ -442,29 +416,23 @@ async def test_a_setting_that_no_worker_knows_is_refused(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("variable", "value", "message"),
+    ("variable", "value"),
     [
-        ("ALL_PROXY", "socks5://me:planted@127.0.0.1:9", "ALL_PROXY .* is a SOCKS proxy, which needs .* pip install"),
-        ("ALL_PROXY", "socks4://me:planted@127.0.0.1:9", "ALL_PROXY .* is not a proxy URL"),
-        ("http_proxy", "http://me:planted@127.0.0.1:99999", "HTTP_PROXY .* is not a proxy URL"),
-        ("HTTPS_PROXY", "http://", "HTTPS_PROXY .* is not a proxy URL"),
-        ("SSL_CERT_FILE", "/nowhere/planted.pem", "SSL_CERT_FILE .*No such file.*; correct the environment variable"),
+        ("ALL_PROXY", "socks5://me:planted@127.0.0.1:9"),
+        ("ALL_PROXY", "socks4://me:planted@127.0.0.1:9"),
+        ("HTTPS_PROXY", "me@planted:port"),
+        ("SSL_CERT_FILE", "/nowhere/planted.pem"),
     ],
 )
 async def test_network_settings_of_the_environment_that_cannot_be_used_are_refused(
-    kind: str, variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
 
-    with pytest.raises(UsageError, match=message) as refused:
+    with pytest.raises(UsageError, match=variable) as refused:
         await ask(entry_for(kind, "http://models.invalid"))
 
     assert "planted" not in str(refused.value)
-
-
-async def test_a_socks_proxy_of_a_pool_file_says_what_it_needs() -> None:
-    with pytest.raises(UsageError, match="proxy is a SOCKS proxy, which needs the package socksio"):
-        await ask(entry_for("chat", "http://models.invalid", proxy="socks5://127.0.0.1:9"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -479,15 +447,6 @@ async def test_a_stream_may_be_cut_anywhere_by_the_network(kind: str) -> None:
         got = await ask(entry_for(kind, wire.url), call(on_delta=pieces.append))
 
     assert "".join(pieces) == got.text == ANSWER
-
-
-async def test_a_proxy_is_asked_in_place_of_the_server() -> None:
-    async with serving(_json(good_body("chat"))) as proxy:
-        entry = entry_for("chat", "http://models.invalid", proxy=proxy.url)
-        got = await ask(entry)
-
-    assert got.text == ANSWER
-    assert proxy.requests[0].path == "http://models.invalid/v1/chat/completions"
 
 
 @pytest.mark.parametrize("kind", KINDS)

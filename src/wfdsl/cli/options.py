@@ -352,7 +352,7 @@ def _read(args: argparse.Namespace, defaults: Mapping[str, Mapping[str, Any]]) -
 def _print_unread_tables(pool: str) -> None:
     """`--pool` takes the workers of a file and nothing else: a budget in the same file must not seem to hold."""
     from wfdsl.settings import read_toml_file
-    from wfdsl.workers.pool_file import names_a_file
+    from wfdsl.workers.pool import names_a_file
 
     others = (
         [f"[{name}]" for name in read_toml_file(Path(pool), "pool file") if name != "pool"]

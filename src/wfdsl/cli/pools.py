@@ -124,7 +124,7 @@ def _show_worker(index: int, entry: WorkerEntry) -> None:
 
 def _facts(entry: WorkerEntry) -> dict[str, str]:
     where = f" at {entry.base_url}" if entry.base_url else ""
-    key = entry.api_key_file or entry.api_key_env
+    key = entry.api_key_env
     return {
         "model": f"{entry.model} ({entry.provider}{where})" if entry.model else entry.provider,
         "settings": _settings(entry),
@@ -302,14 +302,11 @@ def _init(args: argparse.Namespace) -> int:
 
 async def _models(base_url: str, key_variable: str | None) -> list[tuple[str, int | None]]:
     from wfdsl.protocols import WorkerFailure
-    from wfdsl.workers.pool_file import build_entry
-    from wfdsl.workers.registry import load_builder
+    from wfdsl.workers.openai_api import server_models
+    from wfdsl.workers.pool import build_entry
 
     asked = {"name": "server", "provider": "openai", "model": "any", "base_url": base_url, "timeout_s": 30.0}
     entry = build_entry({**asked, "api_key_env": key_variable}, "--base-url", base_url)
-    load_builder(entry)
-    from wfdsl.workers.openai_api import server_models
-
     try:
         models = await server_models(entry)
     except WorkerFailure as failure:

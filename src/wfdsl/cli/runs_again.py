@@ -74,7 +74,6 @@ def execute_resume(args: argparse.Namespace) -> int:
         print_run(before, as_json=args.json)
         return 0
     request = request_of(path, run_id)
-    experiment = experiment.models.get(request.origin.get("model", ""), experiment)
     for call in before.lost if before.status != "running" else ():  # one that is running will be refused
         charge = f"up to {call.tokens} tokens" + (f", {dollars(call.usd)}" if call.usd else "")
         where = "/".join(map(str, call.path))

@@ -166,8 +166,4 @@ def _shown(limits: KeyLimits) -> str:
     parts = [f"since {limits.created}" if limits.created else ""]
     if limits.usd is not None:
         parts.append(f"${limits.usd:g}" + ("" if limits.per == "ever" else f" per {limits.per}"))
-    if limits.requests_per_minute is not None:
-        parts.append(f"{limits.requests_per_minute} requests per minute")
-    if limits.models:
-        parts.append(f"models {', '.join(limits.models)}")
     return ", ".join(filter(None, parts))

@@ -101,13 +101,6 @@ class Conductor:
             self._by_effort[effort] = found
         return found
 
-    def sharing(self, others: Iterable[Conductor]) -> Conductor:
-        """The same Conductor on the client or server of the first of the others that has the same model."""
-        other = copy(self)
-        other._model = next((each._model for each in others if each.entry == self.entry), self._model)
-        other._by_effort = {}
-        return other
-
     def build(self) -> None:
         """Build the client of its model for this event loop, which the first question does otherwise.
 

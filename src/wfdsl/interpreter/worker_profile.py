@@ -45,11 +45,7 @@ _NOT_IDENTITY = {
     "retries",
     "fallback",
     "api_key_env",
-    "api_key_file",
     "headers_env",
-    "proxy",
-    "proxy_env",
-    "ca_file",
 }
 """Fields of an entry that change when, where from or at what price an answer comes, but not which answer."""
 

@@ -12,8 +12,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import full_id, request_of
-from wfdsl.workers.pool import Pool
-from wfdsl.workers.pool_file import names_a_file
+from wfdsl.workers.pool import Pool, names_a_file
 
 _MOST_LISTED: Final = 200
 """Workflow files that are listed. Our choice: a list that a model can read."""

@@ -72,7 +72,6 @@ class Answering:
             ApiError: it cannot be answered.
         """
         model = self.model(chat.model)
-        caller.require_model(model.id)
         model.require_able(chat)
         if chat.offered is not None and self._journal is None:
             raise not_supported("tools", "tools are not supported without a journal, which keeps their calls")
@@ -168,12 +167,10 @@ class Answering:
 
 
 def _lingering(headers: Mapping[str, str]) -> Callable[[], float]:
-    """For how many seconds a run continues without its client: while it wants that, or until it asks again, as it does
-    when its own time limit is over.
+    """For how many seconds a run continues without its client: until it asks again, as it does when its own time limit
+    is over.
     """
     began = time.monotonic()  # the client's time began before the request was here
-    if headers.get("x-wfdsl-finish", "").lower() == "true":
-        return lambda: inf
     try:
         limit = float(headers.get("x-stainless-read-timeout", "inf"))
     except ValueError:

@@ -12,12 +12,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from wfdsl.conductor.prompt import question_text
 from wfdsl.errors import JournalFailure
 from wfdsl.experiment import ServeSettings
-from wfdsl.interpreter.events import Event, RunFinished
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.server.answering import Answering
 from wfdsl.server.answers import ChatReply
 from wfdsl.server.api_errors import ApiError, journal_failed
@@ -27,7 +24,6 @@ from wfdsl.server.endpoints import (
     ClientLeft,
     Endpoints,
     EventStream,
-    json_line,
     read_body,
     while_connected,
 )
@@ -79,14 +75,8 @@ class _Server(Endpoints):
     ) -> None:
         super().__init__(settings, keys, journal, Metrics(), log)
         self._models = models
-        self._answering = Answering(models, journal, self._observe, live)
+        self._answering = Answering(models, journal, self.metrics.event, live)
         self._usage = KeyUsage(journal)
-
-    def _observe(self, model: str, event: Event) -> None:
-        """Count what happens in a run, and note its end in the log."""
-        self.metrics.event(model, event)
-        if self.settings.log == "json" and isinstance(event, RunFinished) and not event.path:
-            self.log(json_line("run", _run_record(model, event.run, texts=self.settings.log_texts)))
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:  # noqa: ARG002  (Starlette passes it)
@@ -108,16 +98,14 @@ class _Server(Endpoints):
         return JSONResponse(openapi_document(self._models, needs_key=self.keys is not None))
 
     async def list_models(self, request: Request) -> Response:
-        """The models that the key may name."""
-        allowed = self.caller(request).models
-        cards = [card(model) for name, model in self._models.items() if not allowed or name in allowed]
-        return JSONResponse({"object": "list", "data": cards})
+        """All models."""
+        self.caller(request)
+        return JSONResponse({"object": "list", "data": [card(model) for model in self._models.values()]})
 
     async def show_model(self, request: Request) -> Response:
         """One model."""
-        caller, model = self.caller(request), self._answering.model(request.path_params["id"])
-        caller.require_model(model.id)
-        return JSONResponse(card(model))
+        self.caller(request)
+        return JSONResponse(card(self._answering.model(request.path_params["id"])))
 
     async def chat(self, request: Request) -> Response:
         """A chat completion."""
@@ -196,21 +184,3 @@ class _Server(Endpoints):
 
 def _opened(what: Any) -> AbstractAsyncContextManager[Any]:
     return what.open() if hasattr(what, "open") else AsyncExitStack()
-
-
-def _run_record(model: str, run: Run, *, texts: bool) -> dict[str, Any]:
-    """The fields of a run that is over; question and answer only if they are asked for."""
-    key = run.settings.get("origin", {}).get("key")
-    found = {
-        "run": run.id,
-        "model": model,
-        **({"key": key} if key else {}),
-        "status": run.status,
-        "seconds": None if run.seconds is None else round(run.seconds, 3),
-        "cost_usd": run.paid_usd,
-        "input_tokens": run.usage.input_tokens,
-        "output_tokens": run.usage.output_tokens,
-    }
-    if texts:
-        found |= {"question": as_unicode(question_text(run.question)), "answer": run.answer}
-    return found

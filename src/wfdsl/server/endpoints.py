@@ -3,7 +3,7 @@
 A server that spends money answers no request that a page of another site makes a browser send. A page can send one to
 any address that its reader's browser reaches, this machine's own included, and with a name of its own that leads there
 (DNS rebinding) it can read the answer, too. Without keys, the `Host` and the `Origin` of a request tell; with keys, a
-page cannot know one, but a browser may have kept the password of a URL.
+page cannot know one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
-from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -67,7 +66,7 @@ class Endpoints:
             Route("/metrics", self.show_metrics),
         ]
         app = Starlette(routes=[*own, *routes], exception_handlers=ERROR_HANDLERS, lifespan=lifespan)
-        return AccessLog(app, self.log, as_json=self.settings.log == "json", observe=self.metrics.request)
+        return AccessLog(app, self.log, self.metrics.request)
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002
         """Whether the process lives."""
@@ -95,8 +94,8 @@ class Endpoints:
         Raises:
             ApiError: it has no key that is accepted, or a page of another site may have sent it.
         """
-        require_same_site(request.headers, needs_key=self.keys is not None)
         if self.keys is None:
+            require_same_site(request.headers)
             return Caller()
         found = self.keys.caller(request.headers.get("authorization"))
         request.state.key = found.name
@@ -192,14 +191,11 @@ class AccessLog:
         self,
         app: ASGIApp,
         log: Callable[[str], None],
-        *,
-        as_json: bool = False,
-        observe: Callable[[str, int, float], None] | None = None,
+        observe: Callable[[str, int, float], None],
     ) -> None:
         """`observe` is told of each request, too: its route, its status, its seconds."""
         self.app = app
         self._log = log
-        self._as_json = as_json
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -226,15 +222,9 @@ class AccessLog:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         path = quote(scope["path"])  # as it was sent: a line break in it would begin a line of the log
         known = {"key": scope["state"].get("key"), "run": scope["state"].get("run_id")}
-        known = {name: value for name, value in known.items() if value}
-        if self._as_json:
-            about = {"method": scope["method"], "path": path, "status": status, "seconds": round(seconds, 3)}
-            self._log(json_line("request", about | known))
-        else:
-            about_run = "".join(f" {what} {name}" for what, name in known.items())
-            self._log(f"{scope['method']} {path} {status} {seconds:.3f} s{about_run}")
-        if self._observe is not None:
-            self._observe(getattr(scope.get("route"), "path", "other"), status, seconds)
+        about = "".join(f" {what} {name}" for what, name in known.items() if name)
+        self._log(f"{scope['method']} {path} {status} {seconds:.3f} s{about}")
+        self._observe(getattr(scope.get("route"), "path", "other"), status, seconds)
 
 
 def _wrong_head(headers: Sequence[tuple[bytes, bytes]]) -> ApiError | None:
@@ -249,22 +239,14 @@ def _wrong_head(headers: Sequence[tuple[bytes, bytes]]) -> ApiError | None:
     return None
 
 
-def json_line(event: str, fields: Mapping[str, Any]) -> str:
-    """One line: when, what, and the fields."""
-    when = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"time": when, "event": event, **fields})
-
-
-def require_same_site(headers: Mapping[str, str], *, needs_key: bool) -> None:
+def require_same_site(headers: Mapping[str, str]) -> None:
     """Refuse a request that a page of another site may have sent.
 
     Raises:
         ApiError: it names another host than this machine, or comes from a page of another one.
     """
     host, origin = headers.get("host", ""), headers.get("origin")
-    if needs_key and headers.get("authorization", "").lower().startswith("bearer "):
-        return
-    if host and not needs_key and not is_loopback(_name(host)):
+    if host and not is_loopback(_name(host)):
         raise _refusal(f"a server without keys answers on localhost only (Host: {host!r:.80}); give it --keys")
     if origin is not None and _place(origin) != host.lower():
         raise _refusal(f"pages of other sites are not answered (Origin: {origin!r:.80})")

@@ -17,8 +17,6 @@ import re
 import secrets
 import sqlite3
 import time
-from base64 import b64decode
-from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -35,7 +33,6 @@ from wfdsl.interpreter.journal_reading import spent_by_key
 from wfdsl.server.api_errors import NO_RETRY, ApiError
 from wfdsl.settings import from_table, read_toml_file, require_table, to_table
 
-_MINUTE_S: Final = 60.0
 _PREFIX: Final = "wfdsl-"
 _PRIVATE: Final = 0o600
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a bare key of TOML
@@ -53,24 +50,9 @@ class Caller:
     """What the key may spend, and what all keys share; None: there is no limit."""
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """The models that it may name; empty: all of them."""
-        return () if self.limits is None else self.limits.models
-
-    @property
     def evaluates(self) -> bool:
         """Whether the key is for measuring."""
         return self.limits is not None and self.limits.evaluation
-
-    def require_model(self, model: str) -> None:
-        """Refuse a model that the key may not name.
-
-        Raises:
-            ApiError: it is not one of its models.
-        """
-        if self.models and model not in self.models:
-            what = f"this key is not for the model {model!r} (models: {', '.join(self.models)})"
-            raise ApiError(403, what, code="model_not_allowed", param="model", headers=NO_RETRY)
 
     def within(self, budget: Budget) -> dict[str, Any]:
         """The options of a run that has a budget of its own, within what the key may spend."""
@@ -128,7 +110,7 @@ class ApiKeys:
         return self._readable
 
     def caller(self, authorization: str | None) -> Caller:
-        """Whose key a request has: a bearer token, or the password of a URL such as `http://user:KEY@host`.
+        """Whose key a request has as a bearer token.
 
         Raises:
             ApiError: it has none, or one that is not accepted; or the file cannot be read.
@@ -136,7 +118,8 @@ class ApiKeys:
         if not self.are_known:
             what = "the server cannot read its file of keys; ask again when that is fixed"
             raise ApiError(503, what, code="keys_unreadable", headers={"retry-after": "60"})
-        key = _sent_key(authorization or "")
+        scheme, _, sent = (authorization or "").partition(" ")
+        key = sent.strip() if scheme.lower() == "bearer" else ""
         found = self._callers.get(_hash(key)) if key else None
         if found is None:
             what = "the API key is not accepted" if key else "send an API key: Authorization: Bearer KEY"
@@ -231,23 +214,12 @@ def _version(path: str) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _sent_key(authorization: str) -> str:
-    """The key in a request's credentials: a bearer token, or the password of HTTP's basic scheme (RFC 7617)."""
-    scheme, _, sent = authorization.partition(" ")
-    if scheme.lower() == "bearer":
-        return sent.strip()
-    try:
-        return b64decode(sent.strip(), validate=True).decode().partition(":")[2] if scheme.lower() == "basic" else ""
-    except ValueError:
-        return ""
-
-
 def _hash(key: str) -> str:
     return hashlib.sha256(key.encode(errors="replace")).hexdigest()
 
 
 class KeyUsage:
-    """What the keys of a server have used: requests in the last minute, and dollars in a day or a month."""
+    """What the keys of a server have used, in US dollars in a day or a month."""
 
     def __init__(
         self,
@@ -260,25 +232,19 @@ class KeyUsage:
         self._within = within
         self._journal = journal
         self._clock = clock
-        self._requests: defaultdict[str, deque[float]] = defaultdict(deque)
-        """When the requests of the last minute came."""
         self._accounts: dict[tuple[str, float, float], _KeyBudget] = {}
         """By key, its amount, and the beginning of the period."""
 
     async def allowed(self, caller: Caller, *, also_spent: bool = False) -> Caller:
-        """The caller with what its request may use; the request counts from now on. With `also_spent`, a key that has
-        spent its budget may ask for what needs no call: its account refuses all calls.
+        """The caller with what its request may use. With `also_spent`, a key that has spent its budget may ask for what
+        needs no call: its account refuses all calls.
 
         Raises:
-            ApiError: its key has spent its budget, or has sent too many requests; or it has a budget, and no journal
-                keeps what is spent.
+            ApiError: its key has spent its budget; or it has a budget, and no journal keeps what is spent.
         """
         limits = caller.limits
         if limits is None or limits.usd is None:
-            if limits is not None:
-                self._count(caller.name, limits)
             return replace(caller, account=self._within)
-        self._count(caller.name, limits)
         if self._journal is None:
             what = f"the key {caller.name!r} has a budget, which the journal keeps; start the server with a journal"
             raise ApiError(503, what, code="journal_needed", headers=NO_RETRY)
@@ -292,22 +258,6 @@ class KeyUsage:
             what = f"the key {caller.name!r} has spent its ${limits.usd:g}{when}"
             raise ApiError(429, what, code="insufficient_quota", headers=NO_RETRY)
         return replace(caller, account=account)
-
-    def _count(self, key: str, limits: KeyLimits) -> None:
-        limit, now, sent = limits.requests_per_minute, self._clock(), self._requests[key]
-        if limit is None:
-            return
-        while sent and sent[0] <= now - _MINUTE_S:
-            sent.popleft()
-        if len(sent) >= limit:
-            wait_s = max(1, round(sent[0] + _MINUTE_S - now))
-            raise ApiError(
-                429,
-                f"the key {key!r} may send {limit} requests per minute; try again in {wait_s}s",
-                code="rate_limit_exceeded",
-                headers={"retry-after": str(wait_s)},
-            )
-        sent.append(now)
 
 
 class _KeyBudget(BudgetTracker):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from math import inf
 from typing import Any, NamedTuple
 
 from wfdsl.interpreter.conductor_node import OWN_STEP
@@ -36,9 +35,7 @@ LINGER_S = 60.0
 class LiveRun:
     """A run in progress, with what has happened in it so far."""
 
-    def __init__(self, work: Callable[[Listener], Coroutine[Any, Any, Run]], before: Run | None) -> None:
-        self.before = before
-        """The run as an earlier turn left it."""
+    def __init__(self, work: Callable[[Listener], Coroutine[Any, Any, Run]]) -> None:
         self.events: list[Event] = []
         self._news = asyncio.Event()
         self.waiting = 0
@@ -80,16 +77,15 @@ class LiveRuns:
         work: Callable[[Listener], Coroutine[Any, Any, Run]],
         *,
         linger_s: Callable[[], float],
-        before: Run | None = None,
     ) -> AsyncIterator[LiveRun]:
-        """Wait inside the block for a run, which is started if it is not in progress; `before` is what there is of it.
+        """Wait inside the block for a run, which is started if it is not in progress.
 
         `linger_s` says for how many seconds the run may continue when the block ends early.
         """
         while (run := self._runs.get(run_id)) is not None and run.task.cancelling():
             await asyncio.wait([run.task])
         if run is None:
-            run = self._runs[run_id] = LiveRun(work, before)
+            run = self._runs[run_id] = LiveRun(work)
             run.task.add_done_callback(lambda task: self._over(run_id, task))
         run.waiting += 1
         try:
@@ -97,11 +93,7 @@ class LiveRuns:
         finally:
             run.waiting -= 1
             if not run.waiting and not run.task.done():
-                seconds = linger_s()
-                if not seconds:
-                    run.task.cancel()
-                elif seconds < inf:
-                    asyncio.get_running_loop().call_later(seconds, _end_unless_awaited, run)
+                asyncio.get_running_loop().call_later(linger_s(), _end_unless_awaited, run)
 
     async def end(self) -> None:
         """End all runs; what they have paid for is in the journal."""

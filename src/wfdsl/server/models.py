@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -35,7 +35,7 @@ from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
 CONDUCTOR_MODEL: Final = "wfdsl"
-"""The model that is the Conductor, where the configuration has no table of models."""
+"""The model that is the Conductor."""
 _EFFORT: Final = "effort"
 _REPAIR: Final = (
     "Your last reply does not have the form that was asked for: {}. Give the same answer again in that form: only "
@@ -233,63 +233,49 @@ def cheapest(pool: Pool) -> int:
 
 
 def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedModel]:
-    """The models of a server: those of the tables [serve.models.NAME], or else the Conductor of the pool; and each
-    workflow file under its stem. Each worker is built, so that a key that is missing is told now.
-
-    Models that name the same pool, or the same model as Conductor, have its clients and local servers in common.
+    """The models of a server: the Conductor of the pool, and each workflow file under its stem. Each worker is built,
+    so that a key that is missing is told now.
 
     Raises:
         UsageError: something cannot be used, or two models have the same name.
         WorkflowError: a workflow is not valid.
     """
-    found: dict[str, ServedModel] = {}
-    for name, own in (experiment.models or {CONDUCTOR_MODEL: experiment}).items():
-        _require_name(name, f"serve.models.{name}")
-        try:
-            found[name] = _model(name, own, own.serve.description, found.values())
-        except UsageError as error:
-            raise UsageError(f"the model {name!r}: {error}" if experiment.models else str(error)) from error
+    pool, pool_name = experiment.with_pool()
+    experiment = replace(experiment, pool=pool, pool_name=pool_name)
+    found = {CONDUCTOR_MODEL: _model(CONDUCTOR_MODEL, experiment, experiment.conductor, pool)}
     for file in files:
         name = Path(file).stem
         if name in found:
             raise UsageError(f"--workflow {file}: there is a model {name!r} already; give the file another name")
         if not file.endswith(".wf"):
             raise UsageError(f"--workflow {file}: must be a .wf file")
-        _require_name(name, f"--workflow {file}")
-        found[name] = _model(name, replace(experiment, conductor=ConductorConfig(model=file)), None, found.values())
+        if not name.isprintable() or name != name.strip():
+            raise UsageError(f"--workflow {file}: the name of a model is a printable text")
+        found[name] = _model(name, experiment, ConductorConfig(model=file), pool)
     for model in found.values():
         model.build()
     return found
 
 
-def _require_name(name: str, place: str) -> None:
-    if not name or not name.isprintable() or name != name.strip():
-        raise UsageError(f"{place}: the name of a model is a printable text")
-
-
-def _model(name: str, experiment: Experiment, description: str | None, others: Collection[ServedModel]) -> ServedModel:
-    pool, pool_name = experiment.with_pool()
-    pool = next((each.pool for each in others if each.origin.get("pool") == pool_name), pool)
-    policy, solver = named_policy(experiment.conductor, pool), conductor_name(experiment.conductor, pool)
+def _model(name: str, experiment: Experiment, config: ConductorConfig, pool: Pool) -> ServedModel:
+    policy, solver = named_policy(config, pool), conductor_name(config, pool)
     if isinstance(policy, Conductor):
-        policy = policy.sharing(each.policy for each in others if isinstance(each.policy, Conductor))
         origin, what = {"solve": found_anywhere(solver)}, f"A Conductor ({solver})"
     elif file_of(solver) is not None:
         origin, what = {"solve": found_anywhere(solver)}, f"The policy {solver}"
     else:
         origin, what = {"file": str(Path(solver).absolute())}, f"The workflow {Path(solver).name}"
-    origin |= {} if pool_name is None else {"pool": pool_name}
-    count = len(pool.indices)
-    about = f"{what} on the pool {pool.name}, which has {counted(count, 'worker')}"
-    return ServedModel(
-        id=name, description=description or about, policy=policy, pool=pool, experiment=experiment, origin=origin
-    )
+    if experiment.pool_name is not None:
+        origin["pool"] = experiment.pool_name
+    about = f"{what} on the pool {pool.name}, which has {counted(len(pool.indices), 'worker')}"
+    return ServedModel(id=name, description=about, policy=policy, pool=pool, experiment=experiment, origin=origin)
 
 
 def card(model: ServedModel) -> dict[str, Any]:
     """A model as `/v1/models` lists it."""
     asked = _asked_workers(model)
-    context = model.experiment.serve.context_window or _least_context(asked)
+    known = [each.options.get("context") for each in asked]
+    context = min((tokens for tokens in known if isinstance(tokens, int)), default=None)
     return {
         "id": model.id,
         "object": "model",
@@ -308,12 +294,6 @@ def _asked_workers(model: ServedModel) -> list[WorkerEntry]:
         return [model.pool.entry(index) for index in used if isinstance(index, int)]
     own = [model.policy.entry] if isinstance(model.policy, Conductor) else []
     return [*own, *(entry for entry in model.pool if entry not in own)]
-
-
-def _least_context(entries: Iterable[WorkerEntry]) -> int | None:
-    """The least that a worker is known to take, in tokens of prompt and reply."""
-    known = [entry.options.get("context") for entry in entries]
-    return min((tokens for tokens in known if isinstance(tokens, int)), default=None)
 
 
 def _prices(entry: WorkerEntry) -> dict[str, float] | None:

@@ -50,14 +50,10 @@ def as_content(messages: Sequence[Message]) -> tuple[Message, ...]:
 
     Their tokenizers read `<|im_end|>` inside a text as the end of its message. A space makes it text: `< |im_end|>`.
     """
-    return tuple(with_content(m, _CONTROL_TOKEN.sub(r"\g<0> ", m["content"])) for m in messages)
-
-
-def with_content(message: Message, content: str) -> Message:
-    """The message with another text."""
-    changed = message.copy()
-    changed["content"] = content
-    return changed
+    changed = [message.copy() for message in messages]
+    for message in changed:
+        message["content"] = _CONTROL_TOKEN.sub(r"\g<0> ", message["content"])
+    return tuple(changed)
 
 
 def sampling(entry: WorkerEntry, call: Call) -> Sampling:
@@ -149,12 +145,7 @@ def require_grammar(entry: WorkerEntry) -> None:
 
 
 def with_grammar(entry: WorkerEntry, body: Mapping[str, Any], grammar: str) -> dict[str, Any]:
-    """The further fields of a request to an entry's server, with a grammar under the name that the server knows.
-
-    Raises:
-        UsageError: the server takes none.
-    """
-    require_grammar(entry)
+    """The further fields of a request to an entry's server, with a grammar under the name that the server knows."""
     field = "grammar" if entry.grammar_field == "auto" else entry.grammar_field
     if field != "structured_outputs":
         return {**body, field: grammar}

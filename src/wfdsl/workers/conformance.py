@@ -41,13 +41,9 @@ async def check_reply(worker: Worker, question: str) -> None:
     _promise(reply.finish in get_args(Finish), f"finish is one of {get_args(Finish)}, not {reply.finish!r}")
     _promise(not is_blank(reply.text) or reply.finish not in ("stop", "length"), 'a blank text has the finish "empty"')
     _promise(isinstance(reply.usage, Usage), "the usage of a reply is a Usage")
-    counts = (
-        reply.usage.input_tokens,
-        reply.usage.output_tokens,
-        reply.usage.thinking_tokens,
-        reply.usage.cached_tokens,
-    )
-    _promise(min(counts) >= 0, f"token counts are not negative: {reply.usage}")
+    used = reply.usage
+    counts = (used.input_tokens, used.output_tokens, used.thinking_tokens, used.cached_tokens)
+    _promise(min(counts) >= 0, f"token counts are not negative: {used}")
 
 
 async def check_messages_untouched(worker: Worker, question: str) -> None:
@@ -113,17 +109,6 @@ async def check_concurrency(worker: Worker, question: str) -> None:
     for index, reply in enumerate(replies):
         joined = "".join(pieces[index])
         _promise(not joined or joined == reply.text, f"call {index} got pieces of another one: {joined!r}")
-
-
-async def check_own_question(worker: Worker, questions: Sequence[str], told: Callable[[str, Reply], bool]) -> None:
-    """Calls at the same time each get the reply to their own question, for workers whose replies tell.
-
-    `told(question, reply)` says whether a reply is the one to a question. Not part of `check_worker`.
-    """
-    replies = await asyncio.gather(*(worker(_call(question)) for question in questions))
-
-    for question, reply in zip(questions, replies, strict=True):
-        _promise(told(question, reply), f"the reply to {question!r} was {reply.text!r}")
 
 
 CHECKS: Final[tuple[Callable[[Worker, str], Awaitable[None]], ...]] = (

@@ -138,20 +138,12 @@ class WorkerEntry(_Strict):
     """How the server wants a grammar written; `auto`: llguidance's way for `transformers`, llama.cpp's elsewhere."""
     api_key_env: str | None = Field(default=None, pattern=_EnvironmentName)
     """The environment variable that holds the key; None: the provider's usual one, and none where `base_url` is set."""
-    api_key_file: str | None = None
-    """A file that holds the key and nothing else."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Further HTTP headers; secrets go to `headers_env`."""
     headers_env: Mapping[str, str] = Field(default_factory=dict)
     """Further HTTP headers whose values are in the environment: header name to variable name."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
     """Further fields of the request's JSON body."""
-    proxy: str | None = None
-    """URL of an HTTP proxy; one with a password goes to `proxy_env`."""
-    proxy_env: str | None = Field(default=None, pattern=_EnvironmentName)
-    """The environment variable that holds the proxy's URL."""
-    ca_file: str | None = None
-    """Certificates (PEM) to trust instead of the system's."""
     options: Mapping[str, Any] = Field(default_factory=dict)
     """What only this provider understands. At a server: `context`, the tokens of prompt and reply together."""
 
@@ -197,15 +189,7 @@ class WorkerEntry(_Strict):
     @classmethod
     def _base_url_is_usable(cls, url: str | None) -> str | None:
         if url is not None:
-            _check_url(url, ("http", "https"), "https://host/v1")
-            _check_query(urlsplit(url).query)
-        return url
-
-    @field_validator("proxy")
-    @classmethod
-    def _proxy_is_usable(cls, url: str | None) -> str | None:
-        if url is not None:
-            _check_url(url, ("http", "https", "socks5", "socks5h"), "http://host:3128")
+            _check_url(url)
         return url
 
     @model_validator(mode="after")
@@ -235,26 +219,19 @@ class WorkerEntry(_Strict):
         return self.cost_usd(Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
 
 
-def _check_url(url: str, schemes: tuple[str, ...], example: str) -> None:
+def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
-        known = parts.scheme in schemes and parts.hostname and (parts.port is None or parts.port > 0)
+        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError:  # a port that is not one
         known = False
     if "@" in url:  # anywhere: what is before it may be a password, also where another slash precedes
-        raise ValueError("a password does not belong in a URL here: use api_key_env, headers_env or proxy_env")
+        raise ValueError("a password does not belong in a URL: use api_key_env or headers_env")
     if not known or parts.fragment or not url.isprintable() or " " in url:
-        raise ValueError(f'this is not a URL: write it like "{example}"')
-
-
-def _check_query(query: str) -> None:
-    names = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
-    for name in names:
-        if is_secret_name(name):
-            raise ValueError(
-                f"the parameter {name} looks like a secret, which does not belong in a URL: "
-                "use api_key_env or headers_env"
-            )
+        raise ValueError('this is not a URL: write it like "https://host/v1"')
+    names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+    if secret := next(filter(is_secret_name, names), None):
+        raise ValueError(f"the parameter {secret} looks like a secret: use api_key_env or headers_env")
     if len(names) != len(set(names)):
         raise ValueError("a parameter is given twice")
 

@@ -11,11 +11,10 @@ import errno
 import json
 import math
 import re
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from html import unescape
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -35,6 +34,7 @@ _ERROR_BODY_S: Final = 10.0
 """How long the beginning of an error's body is waited for. Our choice."""
 _RETRYABLE_BELOW_500: Final = frozenset({408, 409, 425, 429})
 _NEVER_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+_NEVER_USABLE: Final = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
 # Sent with status 429, or inside an event, although waiting does not help.
 _FINAL_CODES: Final = frozenset(
     {
@@ -56,100 +56,62 @@ _FINAL_CODES: Final = frozenset(
     }
 )
 _NO_CREDIT: Final = re.compile("credit balance|insufficient (?:balance|credit|quota)", re.IGNORECASE)
+_TOO_LONG: Final = re.compile(
+    "max_model_len|context (?:length|size|window)|exceeds? the (?:available )?context|prompt is too long", re.IGNORECASE
+)
 _ERROR_STATUS: Final = re.compile("[45][0-9]{2}")
 _CURES: Final = {
     400: "the request does not suit this model; look at the worker's settings and the length of its context",
-    401: "check the worker's key (api_key_env or api_key_file)",
+    401: "check the worker's key (api_key_env)",
     402: "the account has no credit left",
     403: "the key may not use this model",
-    404: "check model and base_url",
+    404: "check model and base_url, which usually ends in /v1, and at Anthropic does not",
     413: "the messages are too long for this server",
     422: "the request does not suit this model; look at the worker's settings",
 }
 
 
-async def with_failures(work: Awaitable[_Result], errors: type[Exception], scrub: Scrubber) -> _Result:
-    """Await work that goes through an SDK; what the SDK or its HTTP client raises becomes a failure without secrets.
-
-    `errors` is the base of all the SDK's errors.
+async def with_failures(work: Awaitable[_Result], scrub: Scrubber) -> _Result:
+    """Await work over HTTP; what the client raises becomes a failure without secrets.
 
     Raises:
         WorkerFailure: the call failed.
     """
     try:
         return await work
-    except (errors, httpx2.HTTPError, httpx2.InvalidURL) as error:
-        refused = error.__cause__  # Anthropic's SDK wraps whatever is raised inside its HTTP client
-        failure = _scrubbed(refused, scrub) if isinstance(refused, WorkerFailure) else _transport_failure(error, scrub)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        failure = _transport_failure(error)
     except WorkerFailure as error:
-        failure = _scrubbed(error, scrub)
-    # Raised out here: as its context, the SDK's error would carry the request and the reply, and the key with them.
-    raise failure
+        failure = error
+    # Raised out here: as its context, the client's error would carry the request and the reply, and the key with them.
+    raise failure.saying(shortened(scrub(str(failure)), _MAX_FAILURE_CHARS))
 
 
-def refuse_errors(scrub: Scrubber) -> Callable[[httpx2.Response], Awaitable[None]]:
-    """A hook for responses of an HTTP client, which turns those that are not a success into failures.
-
-    The SDKs would read their bodies whole, however long they are.
-    """
-
-    async def hook(response: httpx2.Response) -> None:
-        if not response.is_success:
-            raise _status_failure(response, await _beginning(response), scrub)
-
-    return hook
-
-
-async def _beginning(response: httpx2.Response) -> bytes:
-    raw = bytearray()
+async def status_failure(response: httpx2.Response, scrub: Scrubber) -> WorkerFailure:
+    """The failure of a response that is not a success, of whose body only the beginning is read."""
+    raw, status = bytearray(), response.status_code
     with suppress(httpx2.HTTPError, TimeoutError):  # the status says enough where the body breaks off
         async with asyncio.timeout(_ERROR_BODY_S):
             async for piece in response.aiter_bytes():
                 raw += piece
                 if len(raw) >= MAX_ERROR_BYTES:
                     break
-    return bytes(raw[:MAX_ERROR_BYTES])
-
-
-def _status_failure(response: httpx2.Response, raw: bytes, scrub: Scrubber) -> WorkerFailure:
-    status = response.status_code
-    body = parsed_json(raw)
+    del raw[MAX_ERROR_BYTES:]
+    body = parsed_json(bytes(raw))
     if body is None:
-        body = _page_text(scrub(raw.decode("utf-8", "replace"))[:_MAX_PAGE_CHARS])
+        body = raw.decode("utf-8", "replace")[:_MAX_PAGE_CHARS]
     reason = scrub(_reason(body) or response.reason_phrase)
+    cure = "the server redirects: set base_url to the new place" if status < 400 else _CURES.get(status, "")
+    if _NO_CREDIT.search(reason):
+        cure = _CURES[402]
     too_long = _is_too_long(status, _code(body), reason)
     return WorkerFailure(
-        _sentence(f"HTTP {status}: {reason}", _cure(status, reason, response.request.url.path)),
+        _sentence(f"HTTP {status}: {reason}", cure),
         retryable=is_retryable(status) and _code(body) not in _FINAL_CODES and not too_long,
         status=status,
         retry_after=retry_after_s(response.headers),
         too_long=too_long,
     )
-
-
-def _cure(status: int, reason: str, path: str) -> str:
-    if _NO_CREDIT.search(reason):
-        return _CURES[402]
-    if status < 400:
-        return "the server redirects: set base_url to the new place"
-    if status == 404 and "/v1" not in path:
-        return "check model and base_url, which usually ends in /v1"
-    if status == 404 and "/v1/v1/" in path:
-        return "check model and base_url, which must not end in /v1 here"
-    return _CURES.get(status, "")
-
-
-_TITLE: Final = re.compile(r"(?is)<(title|h1)\b[^>]*>(.*?)</\1\s*>")
-_NOT_TEXT: Final = re.compile(r"(?is)<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^<>]*>")
-
-
-def _page_text(said: str) -> str:
-    """A text as it is, or the title of an HTML page, or else its text."""
-    if not said.lstrip().startswith("<"):
-        return said
-    titles = (_NOT_TEXT.sub(" ", found[2]) for found in _TITLE.finditer(said))
-    title = next((text for text in titles if text.strip()), None)
-    return unescape(_NOT_TEXT.sub(" ", said) if title is None else title)
 
 
 def error_in_body(body: Mapping[str, Any]) -> WorkerFailure:
@@ -170,58 +132,36 @@ def is_retryable(status: int) -> bool:
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """The wait that the server asks for, in seconds; None if it does not, or not in a way that can be read."""
+    said = headers.get("retry-after", "")
     try:
-        if "retry-after-ms" in headers:
-            return _wait(float(headers["retry-after-ms"]) / 1000)
-        return _wait(float(headers["retry-after"]))
-    except KeyError:
-        return None
+        wait_s = float(said)
     except ValueError:
-        until = _seconds(headers.get("retry-after", ""))
-        now = _seconds(headers.get("date", ""))  # the server's clock: this machine's may be wrong
-        return None if until is None else _wait(until - (time.time() if now is None else now))
+        try:
+            wait_s = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return max(wait_s, 0.0) if math.isfinite(wait_s) else None
 
 
-def _seconds(date: str) -> float | None:
-    """An HTTP date, in seconds since 1970."""
-    try:
-        return parsedate_to_datetime(date).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _wait(seconds: float) -> float | None:
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
-
-
-def _transport_failure(error: Exception, scrub: Scrubber) -> WorkerFailure:
-    cause = error.__cause__ if isinstance(error.__cause__, httpx2.HTTPError) else error
-    sent = not isinstance(cause, _NEVER_SENT)
+def _transport_failure(error: httpx2.HTTPError | httpx2.InvalidURL) -> WorkerFailure:
+    sent, usable = not isinstance(error, _NEVER_SENT), not isinstance(error, _NEVER_USABLE)
     server = f"the server{_place(error)}"
-    what = f"the connection to {server} broke" if sent else f"{server} cannot be reached"
-    if isinstance(cause, httpx2.TimeoutException):
-        what = f"{server} was silent for too long" if sent else f"{server} did not take the connection in time"
     if _has_no_files_left(error):
-        return WorkerFailure(
-            _sentence(f"{server} cannot be reached: this process has too many open files", "raise `ulimit -n`"),
-            retryable=True,
-            sent=False,
-        )
-    usable = not isinstance(cause, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError | httpx2.InvalidURL)
-    detail = scrub(str(cause) or type(cause).__name__)
+        what = f"{server} cannot be reached: this process has too many open files; raise `ulimit -n`"
+        return WorkerFailure(what, retryable=True, sent=False)
+    what = f"the connection to {server} broke" if sent else f"{server} cannot be reached"
+    if isinstance(error, httpx2.TimeoutException):
+        what = f"{server} was silent for too long" if sent else f"{server} did not take the connection in time"
+    detail, cure = str(error) or type(error).__name__, ""
     if "CERTIFICATE_VERIFY_FAILED" in detail:
-        return WorkerFailure(
-            _sentence(f"{what}: {detail}", "name its certificates in ca_file"), retryable=False, sent=False
-        )
-    return WorkerFailure(_sentence(f"{what}: {detail}", ""), retryable=usable, sent=sent and usable)
+        usable, cure = False, "name its certificates in the environment variable SSL_CERT_FILE"
+    return WorkerFailure(_sentence(f"{what}: {detail}", cure), retryable=usable, sent=sent and usable)
 
 
 def _has_no_files_left(error: BaseException | None) -> bool:
     """Whether an error, or what it came from, is that of a process that may open no further file."""
-    if error is None:
-        return False
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        return True
+    if error is None or (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
+        return error is not None
     inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     return any(map(_has_no_files_left, (error.__cause__, error.__context__, *inner)))
 
@@ -232,11 +172,6 @@ def _place(error: Any) -> str:
     except (AttributeError, RuntimeError):  # it came before there was a request
         return ""
     return f" at {url.scheme}://{url.netloc.decode()}"
-
-
-_TOO_LONG: Final = re.compile(
-    "max_model_len|context (?:length|size|window)|exceeds? the (?:available )?context|prompt is too long", re.IGNORECASE
-)
 
 
 def _is_too_long(status: int, code: str, reason: str) -> bool:
@@ -253,10 +188,6 @@ def about_grammar(failure: WorkerFailure) -> WorkerFailure:
     if (failure.status or 0) < 500 and "grammar" not in str(failure).lower():
         return failure
     return failure.saying(f"{failure}; if it is the grammar, check grammar_field and grammar_dialect")
-
-
-def _scrubbed(failure: WorkerFailure, scrub: Scrubber) -> WorkerFailure:
-    return failure.saying(shortened(scrub(str(failure)), _MAX_FAILURE_CHARS))
 
 
 def _sentence(what: str, cure: str) -> str:
@@ -279,18 +210,15 @@ def _error_of(body: Any) -> Any:
 def _reason(body: Any) -> str:
     error = _error_of(body)
     if isinstance(error, dict):
-        error = next(filter(None, map(error.get, _REASONS)), "")
+        error = next(filter(None, map(error.get, ("message", "detail", "status_msg", "msg", "type"))), "")
     said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
     return said.strip() if error else ""
 
 
-_REASONS: Final = ("message", "detail", "status_msg", "msg", "type")
-_CODES: Final = ("code", "status_code", "type")
-
-
 def _code(body: Any) -> str:
     error = _error_of(body)
-    return str(next(filter(None, map(error.get, _CODES)), "")) if isinstance(error, dict) else ""
+    found = map(error.get, ("code", "status_code", "type")) if isinstance(error, dict) else ()
+    return str(next(filter(None, found), ""))
 
 
 def parsed_json(raw: bytes) -> Any:

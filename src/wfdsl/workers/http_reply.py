@@ -1,18 +1,16 @@
-"""What a server answers over HTTP: JSON bodies and event streams, read with a limit; and the values in them.
-
-The SDKs send the requests; the bodies are read here, because an SDK takes a stream that ends early, or an HTML page,
-for an empty reply.
-"""
+"""What a server answers over HTTP: JSON bodies and event streams, read with a limit; and the values in them."""
 
 from __future__ import annotations
 
 import asyncio
-import math
+import io
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any, Final
 
-from wfdsl.protocols import Message, Usage, WorkerFailure
+import httpx2
+
+from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.http_failure import MAX_ERROR_BYTES, parsed_json, shortened
 from wfdsl.workers.redaction import Scrubber
 
@@ -22,32 +20,19 @@ MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
 """The longest stream: each token comes in an event of a few hundred bytes."""
 
 
-class Body(Protocol):
-    """What both SDKs' streamed responses offer."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The HTTP headers."""
-        ...
-
-    def iter_bytes(self) -> AsyncIterator[bytes]:
-        """The body, as it arrives."""
-        ...
-
-
 class ReplyBody:
     """The body of a successful response: a JSON object, or a stream of server-sent events.
 
     Which of the two it is shows in how it begins: servers ignore that a stream was asked for, or label one wrongly.
     """
 
-    def __init__(self, body: Body, scrub: Scrubber, idle_timeout_s: float | None = None) -> None:
-        """`idle_timeout_s` is the longest silence after the body has begun; None: as the client's."""
+    def __init__(self, response: httpx2.Response, scrub: Scrubber, longest_silence_s: float) -> None:
+        """`longest_silence_s` counts after the body has begun."""
         self.done = False
         """Whether the server has ended its stream with `[DONE]`."""
-        self._kind = body.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
-        self._rest = aiter(body.iter_bytes())
-        self.longest_silence_s = math.inf if idle_timeout_s is None else idle_timeout_s
+        self._kind = response.headers.get("content-type", "no content type").partition(";")[0].strip().lower()
+        self._rest = aiter(response.aiter_bytes())
+        self.longest_silence_s = longest_silence_s
         self._start = b""
         self._scrub = scrub
 
@@ -79,17 +64,38 @@ class ReplyBody:
         Raises:
             WorkerFailure: an event is not a JSON object, or the stream is too long.
         """
-        events = _Events()
+        rest, name, data = list[str](), "", list[str]()
+        async for text in self._plain_lines():
+            *lines, last = text.split("\n")
+            if lines:
+                lines[0], rest = "".join([*rest, lines[0]]), []
+            rest.append(last)
+            for line in lines:
+                if line.startswith("event:"):
+                    name = line[6:].strip()
+                elif line.startswith("data:"):
+                    data.append(line[5:].removeprefix(" "))
+                elif not line:
+                    said, is_error = "\n".join(data).encode("latin-1"), name == "error"
+                    name, data = "", []
+                    if said == b"[DONE]":
+                        self.done = True
+                        return
+                    if said:
+                        yield self._error(said) if is_error else self._object(said)
+
+    async def _plain_lines(self) -> AsyncIterator[str]:
+        """The bytes of a stream, each as one character, with line feeds only: a line ends with one, with a carriage
+        return, or with both.
+        """
+        decoder = io.IncrementalNewlineDecoder(None, translate=True)
         async for piece in self._pieces(MAX_STREAM_BYTES):
-            for name, data in events.feed(piece):
-                if data == b"[DONE]":
-                    self.done = True
-                    return
-                yield self._error(data) if name == b"error" else self._object(data)
+            yield decoder.decode(piece.decode("latin-1"))
+        yield decoder.decode("", final=True)
 
     async def _pieces(self, limit_bytes: int) -> AsyncIterator[bytes]:
         count = len(self._start)
-        yield self._start
+        yield self._start.removeprefix(_BYTE_ORDER_MARK)
         while (piece := await self._next()) is not None:
             count += len(piece)
             if count > limit_bytes:
@@ -97,7 +103,7 @@ class ReplyBody:
             yield piece
 
     async def _next(self) -> bytes | None:
-        silence = asyncio.timeout(None if math.isinf(self.longest_silence_s) else self.longest_silence_s)
+        silence = asyncio.timeout(self.longest_silence_s)
         try:
             async with silence:
                 return await anext(self._rest, None)
@@ -133,47 +139,6 @@ _FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
 _LONGEST_FIELD_BYTES: Final = len(b"retry:")
 
 
-class _Events:
-    """Cuts a stream into its events; an event that the stream's end cuts off is none."""
-
-    def __init__(self) -> None:
-        self._rest: list[bytes] = []
-        self._data: list[bytes] = []
-        self._name = b""
-        self._first = True
-        self._after_return = False
-
-    def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The events that end in this piece: name and data."""
-        if self._first:
-            piece, self._first = piece.removeprefix(_BYTE_ORDER_MARK), False
-        *lines, rest = self._with_plain_line_ends(piece).split(b"\n")
-        for line in lines:
-            yield from self._take(b"".join([*self._rest, line]))
-            self._rest = []
-        self._rest.append(rest)
-
-    def _with_plain_line_ends(self, piece: bytes) -> bytes:
-        """The piece with line feeds only: a line ends with one, with a carriage return, or with both."""
-        if self._after_return and piece:
-            piece = piece.removeprefix(b"\n")
-            self._after_return = False
-        if b"\r" not in piece:
-            return piece
-        self._after_return = piece.endswith(b"\r")
-        return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-    def _take(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
-        if not line:
-            if self._data:
-                yield self._name, b"\n".join(self._data)
-            self._data, self._name = [], b""
-        elif line.startswith(b"event:"):
-            self._name = line[6:].strip()
-        elif line.startswith(b"data:"):
-            self._data.append(line[5:].removeprefix(b" "))
-
-
 def mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
@@ -197,9 +162,3 @@ def count(counts: Mapping[str, Any], name: str) -> int | None:
     """A number of tokens; None if there is none that can be right."""
     value = counts.get(name)
     return value if type(value) is int and 0 <= value <= _MAX_COUNT else None
-
-
-def usage_bound(messages: Sequence[Message], reply: str) -> Usage:
-    """The most tokens that a call can have used, for a server that does not count them."""
-    asked = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
-    return Usage(asked, len(reply.encode("utf-8", "replace")))

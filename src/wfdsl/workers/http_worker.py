@@ -1,7 +1,6 @@
-"""Workers behind an HTTP API: keys, the client, one attempt through an SDK.
+"""Workers over HTTP: the connection to a server with its key and its limits, an API's answer, and one call.
 
-Redirects are not followed: they would carry the key to another place. Keys are read when a worker is built, and live
-only in the client that sends them.
+Keys are read when a worker is built, and live only in the client that sends them.
 """
 
 from __future__ import annotations
@@ -9,137 +8,324 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from importlib.util import find_spec
 from ipaddress import ip_address
-from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
-from urllib.request import getproxies
 
 import httpx2
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Message, Reply, WorkerFailure
-from wfdsl.workers.call_settings import in_time, priced, sampling
+from wfdsl.protocols import Call, Message, Reply, Usage, WorkerFailure
+from wfdsl.workers.call_settings import Sampling, in_time, priced, require_grammar, sampling
+from wfdsl.workers.endings import ended, is_error
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_failure import about_grammar, refuse_errors, shortened, with_failures
-from wfdsl.workers.http_reply import Body, ReplyBody
+from wfdsl.workers.http_failure import about_grammar, error_in_body, shortened, status_failure, with_failures
+from wfdsl.workers.http_reply import ReplyBody
 from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.text_policy import clean
-from wfdsl.workers.tool_calls import with_tool_calls
+from wfdsl.workers.tool_calls import CalledTool, with_tool_calls
+
+_T = TypeVar("_T")
+_CONNECT_TIMEOUT_S: Final = 10.0
+"""Our choice."""
+_CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
+"""How many calls run at once is decided by the pool's limits, so that none waits here without being seen. Idle ones are
+kept up to a number (our choice): the client looks at each of them before each request.
+"""
+_SHORTEST_HIDDEN_HEADER_CHARS: Final = 8
+_SHORTEST_HIDDEN_PART_CHARS: Final = 20
+"""Shorter ones are words such as `true` or `2024-05-01-preview`, which an error text may need. Our choice."""
 
 
-class Answer(Protocol):
-    """What is known so far of one API's answer."""
+class Sdk(NamedTuple):
+    """The SDK of an API."""
 
-    @property
-    def complete(self) -> bool:
+    client: Callable[..., Any]
+    errors: type[Exception]
+    """The base of all its errors."""
+
+
+class Connection:
+    """An SDK's client for a worker's server, and what hides the secrets that it sends.
+
+    The client neither retries nor follows redirects: retries have one owner, and a redirect would carry the key to
+    another place.
+    """
+
+    def __init__(self, entry: WorkerEntry, url: str, key: str | None, sdk: Sdk) -> None:
+        """The query of the URL, such as Azure's `api-version`, comes after the path of each request.
+
+        Raises:
+            UsageError: a variable of the environment is missing, or its proxy or certificates cannot be used.
+        """
+        secret = {name: read_variable(entry, variable, "a header") for name, variable in entry.headers_env.items()}
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        pieces = [
+            part for part in (*parts.path.split("/"), *query.values()) if len(part) >= _SHORTEST_HIDDEN_PART_CHARS
+        ]
+        plain = [value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS]
+        self.scrub = Scrubber([key, *secret.values(), *plain, *pieces])
+        self._errors = sdk.errors
+        self._client = sdk.client(
+            base_url=urlunsplit(parts._replace(query="")),
+            api_key=key or _NO_KEY,
+            default_query=query,
+            http_client=_http_client(entry, parts.hostname or "", self.scrub),
+            max_retries=0,
+        )
+        # The SDKs have read these from the environment by themselves, for whatever server it is.
+        names = {"authorization": "Authorization"}
+        own = {**entry.headers, **secret}
+        self._client._custom_headers = {names.get(name.lower(), name): value for name, value in own.items()}
+        self._client.organization = self._client.project = None
+
+    async def ask(
+        self, path: str, read: Callable[[ReplyBody], Awaitable[_T]], *, body: Any = None, idle_s: float
+    ) -> _T:
+        """What `read` makes of the server's answer, to a POST of this body or else a GET.
+
+        It may be silent for `idle_s` seconds inside its own body.
+
+        Raises:
+            WorkerFailure: there is no answer, or it is an error.
+        """
+
+        async def answered() -> _T:
+            response = await self._sent(path, body)
+            try:
+                return await read(ReplyBody(response.http_response, self.scrub, idle_s))
+            finally:
+                await response.close()
+
+        return await with_failures(answered(), self.scrub)
+
+    async def _sent(self, path: str, body: Any) -> Any:
+        # The SDK's own `create` converts each message by its types, which takes 0.4 ms of the event loop for each.
+        options = {"headers": _UNREAD}
+        try:
+            if body is None:
+                return await self._client.get(path, cast_to=object, options=options)
+            return await self._client.post(path, cast_to=object, body=body, options=options)
+        except self._errors as error:
+            failed = error.__cause__ or error  # they wrap what their HTTP client raises
+        raise failed
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+
+_UNREAD: Final = {"X-Stainless-Raw-Response": "stream"}
+"""Tells both SDKs to hand over a response whose body they have not read."""
+_NO_KEY: Final = "none"
+"""What an SDK, which insists on a key, is told where there is none. It is not sent."""
+
+
+def _http_client(entry: WorkerEntry, host: str, scrub: Scrubber) -> httpx2.AsyncClient:
+    async def without_no_key(request: httpx2.Request) -> None:
+        if request.headers.get("authorization") == f"Bearer {_NO_KEY}":
+            del request.headers["authorization"]
+
+    async def refuse_errors(response: httpx2.Response) -> None:
+        if not response.is_success:  # an SDK would read the body whole, however long it is
+            raise await status_failure(response, scrub)
+
+    try:
+        return httpx2.AsyncClient(
+            follow_redirects=False,
+            limits=_CONNECTIONS,
+            timeout=httpx2.Timeout(entry.timeout_s, connect=min(_CONNECT_TIMEOUT_S, entry.timeout_s), pool=None),
+            trust_env=not _is_this_machine(host),  # proxies of the outside world do not reach it
+            event_hooks={"request": [without_no_key], "response": [refuse_errors]},
+        )
+    except (OSError, ssl.SSLError):
+        problem = "certificates (SSL_CERT_FILE, SSL_CERT_DIR) cannot be read"
+    except (ValueError, ImportError, httpx2.InvalidURL):
+        problem = "proxy (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) cannot be used; a SOCKS proxy needs the package socksio"
+    # Raised out here, and without the value: there may be a password in it.
+    raise UsageError(f'worker "{entry.name}": the environment\'s {problem}; correct or unset the variable')
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def connection_of(entry: WorkerEntry, usual: tuple[str, str], sdk: Sdk) -> Connection:
+    """The connection to an entry's own server, or to the usual one: its address, and the variable that has its key.
+
+    Raises:
+        UsageError: there is no model or no key, or a setting of the environment cannot be used.
+    """
+    if not entry.model:
+        raise UsageError(f'worker "{entry.name}" needs a model: set model = "..."')
+    url, variable = usual
+    named = entry.api_key_env or (variable if entry.base_url is None else None)
+    key = None if named is None else read_variable(entry, named, "a key")
+    return Connection(entry, entry.base_url or url, key, sdk)
+
+
+def read_variable(entry: WorkerEntry, variable: str, what: str) -> str:
+    """The value of an environment variable that an entry names.
+
+    Raises:
+        UsageError: it is not set, or holds what no header may hold.
+    """
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise UsageError(
+            f'worker "{entry.name}" needs {what}: set the environment variable {variable}, '
+            "or name another one in the pool file (api_key_env, headers_env)"
+        )
+    if not value.isascii() or not value.isprintable():
+        raise UsageError(
+            f'worker "{entry.name}": the environment variable {variable} must hold the key alone, in one line of ASCII'
+        )
+    return value
+
+
+class Answer(ABC):
+    """What is known so far of one API's answer, which comes whole or as the events of a stream."""
+
+    def __init__(self) -> None:
+        self.complete = False
         """Whether the server has said how the reply ended. A stream may end early without any error."""
-        ...
-
-    @property
-    def counted(self) -> bool:
+        self.counted = False
         """Whether a complete reply has its token counts, too: nothing more is to come."""
-        ...
+        self.ending = ""
+        """The server's word for how it ended."""
+        self.model = ""
+        self.said: list[str] = []
+        self.refusal: list[str] = []
+        self.thinking: list[str] = []
+        self.kinds: set[str] = set()
+        """What it has besides text: `tools`, `thinking`."""
+        self.calls: defaultdict[int, CalledTool] = defaultdict(CalledTool)
+        """Calls of tools, by their places."""
+        self.counts: dict[str, Any] = {}
+        """Tokens, by the server's names."""
 
     def whole(self, body: Mapping[str, Any]) -> None:
-        """Take in the answer all at once."""
-        ...
+        """Take in the answer all at once.
+
+        Raises:
+            WorkerFailure: it is an error, or is not an answer.
+        """
+        if is_error(body):
+            raise error_in_body(body)
+        self._whole(body)
+        self.complete = True
 
     def piece(self, event: Mapping[str, Any]) -> str:
-        """Take in an event of a stream; the text that it adds."""
-        ...
+        """Take in an event of a stream; the text that it adds.
 
-    def done(self) -> None:
+        Raises:
+            WorkerFailure: it is an error.
+        """
+        if is_error(event):
+            raise error_in_body(event)
+        return self._piece(event)
+
+    def done(self) -> None:  # noqa: B027  (most servers say how the reply ended)
         """Take in that the server has ended its stream on purpose."""
-        ...
 
     def cut(self) -> None:
         """Take in that no more of a stream is read: it is far longer than the reply may be."""
-        ...
+        self.complete, self.ending = True, "length"
 
     def reply(self, messages: Sequence[Message]) -> Reply:
-        """The reply to these messages."""
-        ...
+        """The reply to these messages. Tokens that the server does not count are charged at their upper bound: one has
+        at least one byte.
+        """
+        said, refusal = "".join(self.said), "".join(self.refusal)
+        asked = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+        written = f"{said}{refusal}{''.join(self.thinking)}".encode("utf-8", "replace")
+        finish = ended(
+            said,
+            self.ending,
+            refusal=bool(refusal),
+            tools="tools" in self.kinds,
+            thinking="thinking" in self.kinds or any(self.thinking),
+        )
+        return Reply(
+            said or refusal,
+            finish,
+            self._usage(Usage(asked, len(written))),
+            self.model,
+            tool_calls=tuple(each.whole() for _, each in sorted(self.calls.items()) if each.name),
+            ending=self.ending,
+        )
+
+    @abstractmethod
+    def _whole(self, body: Mapping[str, Any]) -> None: ...
+
+    @abstractmethod
+    def _piece(self, event: Mapping[str, Any]) -> str: ...
+
+    @abstractmethod
+    def _usage(self, bound: Usage) -> Usage:
+        """The tokens that the server counts, and the bound for those that it does not."""
 
 
-class SdkClient(Protocol):
-    """What both SDKs' clients offer for requests of one's own."""
+class Api(NamedTuple):
+    """One API: where a request is posted, what its body is, and how the answer is read."""
 
-    async def post(self, path: str, *, cast_to: Any, body: Any, options: Any) -> Any:
-        """Send a JSON body as it is."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-class Dialect(NamedTuple):
-    """How one API is spoken through its SDK."""
-
-    request: Callable[[WorkerEntry, Call], dict[str, Any]]
-    """The body for a call."""
     path: str
-    """Where the SDK's client posts it, after `base_url`."""
-    client: SdkClient
-    """The SDK's client."""
-    answer: Callable[[], Answer]
-    """An answer of which nothing is known yet."""
-    errors: type[Exception]
-    """The base of all the SDK's errors."""
+    request: Callable[[WorkerEntry, Call, Sampling], dict[str, Any]]
+    """The fields of the body; None: left out."""
+    answer: type[Answer]
 
 
 class HttpWorker:
-    """A model behind an API."""
+    """A model at a server."""
 
-    def __init__(self, entry: WorkerEntry, dialect: Dialect, scrub: Scrubber) -> None:
+    def __init__(self, entry: WorkerEntry, api: Api, connection: Connection) -> None:
         self._entry = entry
-        self._dialect = dialect
-        self._scrub = scrub
+        self._api = api
+        self._connection = connection
 
     async def __call__(self, call: Call) -> Reply:
         """Answer once.
 
         Raises:
             WorkerFailure: there is no usable reply.
+            UsageError: the call brings a grammar, and the server takes none.
         """
-        if not self._entry.stream:
+        entry, api = self._entry, self._api
+        if not entry.stream:
             call = call._replace(on_delta=None)
-        request = self._dialect.request(self._entry, call)
-        async with in_time(call, self._entry.timeout_s):
+        asked = sampling(entry, call)
+        if asked.grammar is not None:
+            require_grammar(entry)
+        fields = {name: value for name, value in api.request(entry, call, asked).items() if value is not None}
+        answer = api.answer()
+
+        async def read(body: ReplyBody) -> None:
+            if await body.is_stream():
+                await _follow(body, answer, call.on_delta, asked.max_tokens + (asked.thinking_budget or 0))
+            else:
+                answer.whole(await body.whole())
+
+        async with in_time(call, entry.timeout_s):
             try:
-                answer = await with_failures(self._attempt(call, request), self._dialect.errors, self._scrub)
+                await self._connection.ask(api.path, read, body=fields, idle_s=entry.idle_timeout_s)
             except WorkerFailure as failure:
-                raise failure if "grammar" not in call.settings else about_grammar(failure) from None
+                raise failure if asked.grammar is None else about_grammar(failure) from None
         reply = answer.reply(call.messages)
-        reply = replace(reply, ending=shortened(self._scrub(clean(reply.ending)), _MAX_ENDING_CHARS))
-        return priced(self._entry, with_tool_calls(call, reply))
-
-    async def _attempt(self, call: Call, request: dict[str, Any]) -> Answer:
-        # The SDK's own `create` converts each message by its types, which takes 0.4 ms of the event loop for each.
-        options = {"headers": _UNREAD, "timeout": _time_limits(self._entry)}
-        response = await self._dialect.client.post(self._dialect.path, cast_to=object, body=request, options=options)
-        try:
-            return await self._read(response, call)
-        finally:
-            await response.close()
-
-    async def _read(self, response: Body, call: Call) -> Answer:
-        answer, body = self._dialect.answer(), ReplyBody(response, self._scrub, self._entry.idle_timeout_s)
-        if await body.is_stream():
-            asked = sampling(self._entry, call)
-            await _follow(body, answer, call.on_delta, asked.max_tokens + (asked.thinking_budget or 0))
-        else:
-            answer.whole(await body.whole())
-        return answer
+        ending = shortened(self._connection.scrub(clean(reply.ending)), _MAX_ENDING_CHARS)
+        return priced(entry, with_tool_calls(call, replace(reply, ending=ending)))
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._dialect.client.close()
+        await self._connection.aclose()
 
     def __repr__(self) -> str:
         return f"HttpWorker({self._entry.name!r})"
@@ -179,200 +365,8 @@ _SLACK: Final = 1000
 """A stream of more events or characters than this is of a server that ignores its limit of tokens. Our choice: a usual
 token has four characters, and an event of its own.
 """
-_UNREAD: Final = {"X-Stainless-Raw-Response": "stream"}
-"""Tells both SDKs to hand over a response whose body they have not read."""
 _MAX_ENDING_CHARS: Final = 80
 _LINGER_S: Final = 2.0
 """How long a connection that stays open after a complete answer may take for the token counts. Our choice."""
 _FOR_THE_END_S: Final = 0.2
 """The same, where they have come: for the mark of the stream's end, after which the connection can be used again."""
-_CONNECT_TIMEOUT_S: Final = 10.0
-"""Our choice."""
-_CONNECTIONS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
-"""How many calls run at once is decided by the pool's limits, so that none waits here without being seen. Idle ones are
-kept up to a number (our choice): the client looks at each of them before each request.
-"""
-
-
-def http_client(entry: WorkerEntry, scrub: Scrubber) -> httpx2.AsyncClient:
-    """The HTTP client of this worker, for an SDK. A response that is not a success raises a `WorkerFailure`.
-
-    Raises:
-        UsageError: the certificates cannot be read, or a proxy cannot be used.
-    """
-    options: dict[str, Any] = {}
-    if entry.ca_file is not None:
-        options["verify"] = _trusting(entry, entry.ca_file)
-    if entry.proxy_env is not None or entry.proxy is not None:
-        options["proxy"] = _proxy(entry)
-    elif _is_this_machine(entry.base_url):
-        options["trust_env"] = False  # a proxy set for the outside world cannot reach in here
-    else:
-        _check_environment_proxies(entry)
-    try:
-        return httpx2.AsyncClient(
-            follow_redirects=False,
-            limits=_CONNECTIONS,
-            timeout=_time_limits(entry),
-            event_hooks={"request": [_without_no_key], "response": [refuse_errors(scrub)]},
-            **options,
-        )
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(
-            f'worker "{entry.name}": cannot read the certificates that SSL_CERT_FILE or SSL_CERT_DIR names '
-            f"({error.strerror or error}); correct the environment variable, unset it, or set ca_file in the pool file"
-        ) from None
-
-
-def _time_limits(entry: WorkerEntry) -> httpx2.Timeout:
-    return httpx2.Timeout(entry.timeout_s, connect=min(_CONNECT_TIMEOUT_S, entry.timeout_s), pool=None)
-
-
-class Address(NamedTuple):
-    """A `base_url` in the two parts that an SDK takes."""
-
-    url: str
-    query: dict[str, str]
-
-
-def address_of(base_url: str) -> Address:
-    """The parts of a `base_url`: its query, such as Azure's `api-version`, comes after the path of each request."""
-    parts = urlsplit(base_url)
-    return Address(urlunsplit(parts._replace(query="")), dict(parse_qsl(parts.query, keep_blank_values=True)))
-
-
-def secret_headers(entry: WorkerEntry) -> dict[str, str]:
-    """The headers whose values are in the environment.
-
-    Raises:
-        UsageError: a variable is not set.
-    """
-    return {name: read_variable(entry, variable, "a header") for name, variable in entry.headers_env.items()}
-
-
-NO_KEY: Final = "none"
-"""What an SDK, which insists on a key, is told where there is none. It is not sent."""
-
-
-async def _without_no_key(request: httpx2.Request) -> None:
-    if request.headers.get("Authorization") == f"Bearer {NO_KEY}":
-        del request.headers["Authorization"]
-
-
-def own_headers(entry: WorkerEntry, secret: Mapping[str, str]) -> dict[str, str]:
-    """The headers that an entry names, spelled as its SDK does where they replace one of the SDK's."""
-    headers = {**entry.headers, **secret}
-    return {"Authorization" if name.lower() == "authorization" else name: value for name, value in headers.items()}
-
-
-def scrubber(entry: WorkerEntry, key: str | None, secret: Mapping[str, str]) -> Scrubber:
-    """What hides a worker's secrets: its key, its secret headers, and whatever else that it sends may be secret."""
-    plain = (value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS)
-    url, query = address_of(entry.base_url or "")
-    parts = (
-        part for part in (*urlsplit(url).path.split("/"), *query.values()) if len(part) >= _SHORTEST_HIDDEN_PART_CHARS
-    )
-    return Scrubber([key, *secret.values(), *plain, *parts])
-
-
-_SHORTEST_HIDDEN_HEADER_CHARS: Final = 8
-_SHORTEST_HIDDEN_PART_CHARS: Final = 20
-"""Shorter ones are words such as `true` or `2024-05-01-preview`, which an error text may need. Our choice."""
-
-
-def _proxy(entry: WorkerEntry) -> httpx2.Proxy:
-    where = f"the environment variable {entry.proxy_env}" if entry.proxy_env else "proxy"
-    url = read_variable(entry, entry.proxy_env, "a proxy") if entry.proxy_env else entry.proxy or ""
-    return _usable_proxy(entry, url, where)
-
-
-def _check_environment_proxies(entry: WorkerEntry) -> None:
-    """Refuse proxies of the environment that cannot be used: the client would fail only once it is asked."""
-    for scheme, url in getproxies().items():
-        if scheme in ("http", "https", "all"):
-            where = f"the environment variable {scheme.upper()}_PROXY (or {scheme}_proxy)"
-            _usable_proxy(entry, url if "://" in url else f"http://{url}", where)
-
-
-def _usable_proxy(entry: WorkerEntry, url: str, where: str) -> httpx2.Proxy:
-    who = f'worker "{entry.name}": {where}'
-    try:
-        proxy = httpx2.Proxy(url)
-        usable = bool(proxy.url.host) and (proxy.url.port or 0) <= _LAST_PORT
-    except (ValueError, httpx2.InvalidURL):
-        usable = False
-    # Raised out here, and without the URL: there may be a password in it.
-    if not usable:
-        raise UsageError(f'{who} is not a proxy URL, such as "http://host:3128"; correct it, or unset it')
-    if proxy.url.scheme.startswith("socks") and find_spec("socksio") is None:
-        raise UsageError(f"{who} is a SOCKS proxy, which needs the package socksio: pip install socksio; or unset it")
-    return proxy
-
-
-_LAST_PORT: Final = 65_535
-
-
-def _trusting(entry: WorkerEntry, ca_file: str) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f'worker "{entry.name}": cannot read certificates from ca_file {ca_file}: {error}') from error
-
-
-def _is_this_machine(url: str | None) -> bool:
-    host = urlsplit(url or "").hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-_MAX_KEY_FILE_BYTES: Final = 65_536
-
-
-def read_key(entry: WorkerEntry, usual_variable: str | None) -> str | None:
-    """The key of a worker; None for a server that needs none (`base_url` is set, and no key named).
-
-    Raises:
-        UsageError: the variable is not set, or the file cannot be read.
-    """
-    if entry.api_key_file is not None:
-        return _from_file(entry, Path(entry.api_key_file).expanduser())
-    if entry.api_key_env is not None:
-        return read_variable(entry, entry.api_key_env, "a key")
-    if usual_variable is None or entry.base_url is not None:
-        return None
-    return read_variable(entry, usual_variable, "a key")
-
-
-def read_variable(entry: WorkerEntry, variable: str, what: str) -> str:
-    """The value of an environment variable that an entry names.
-
-    Raises:
-        UsageError: it is not set, or holds what no header may hold.
-    """
-    value = os.environ.get(variable, "").strip()
-    if not value:
-        raise UsageError(
-            f'worker "{entry.name}" needs {what}: set the environment variable {variable}, '
-            f"or name another place in the pool file (api_key_env, api_key_file)"
-        )
-    return _one_line(entry, value, f"the environment variable {variable}")
-
-
-def _from_file(entry: WorkerEntry, path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            value = file.read(_MAX_KEY_FILE_BYTES).decode("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not a text"
-        raise UsageError(f'worker "{entry.name}": cannot read the key file {path}: {reason}') from None
-    if not value:
-        raise UsageError(f'worker "{entry.name}": the key file {path} is empty')
-    return _one_line(entry, value, f"the key file {path}")
-
-
-def _one_line(entry: WorkerEntry, value: str, where: str) -> str:
-    if not value.isascii() or not value.isprintable():
-        raise UsageError(f'worker "{entry.name}": {where} must hold the key alone, in one line of ASCII')
-    return value

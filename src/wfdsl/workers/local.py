@@ -11,34 +11,31 @@ import json
 import secrets
 import sys
 import tempfile
-import unicodedata
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command, install_small_model
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
-from wfdsl.workers.call_settings import as_content, with_content
+from wfdsl.workers.call_settings import as_content
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_worker import HttpWorker
+from wfdsl.workers.http_worker import Connection, HttpWorker
 from wfdsl.workers.model_folder import (
     CONTEXT,
-    ModelDefaults,
     folder_of,
+    folder_settings,
     gguf_in,
     has_weights,
     is_shipped,
-    model_defaults,
     shipped_file,
     slot_tokens,
 )
-from wfdsl.workers.openai_api import openai_client, openai_worker
-from wfdsl.workers.redaction import Scrubber
-from wfdsl.workers.registry import ModelServer, OpenWorkers
+from wfdsl.workers.openai_api import CHAT, SDK
+from wfdsl.workers.registry import OpenWorkers
 
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 2.0
@@ -58,8 +55,9 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         raise UsageError(_missing_runtime(entry))
     folder = folder_of(entry)
     command = server_command(entry)
-    server: ModelServer = open_workers.shared(("local", command), lambda: LocalServer(command))
-    return LocalWorker(entry, server) if folder is None else LocalWorker(entry, server, model_defaults(folder))
+    server = open_workers.shared(("local", command), lambda: LocalServer(command))
+    told = {} if folder is None else folder_settings(entry, folder)
+    return LocalWorker(entry.model_copy(update={"model": "local", "grammar_field": "auto", **told}), server)
 
 
 def server_command(entry: WorkerEntry) -> tuple[str, ...]:
@@ -115,12 +113,9 @@ def _arguments(entry: WorkerEntry, folder: Path | None) -> Sequence[str]:
 class LocalWorker:
     """One worker of a local server, which starts with its first call."""
 
-    def __init__(self, entry: WorkerEntry, server: ModelServer, defaults: ModelDefaults | None = None) -> None:
-        """`defaults` come from a checkpoint's folder; None: the server's own defaults are used."""
-        told = {} if defaults is None else _told(entry, defaults)
-        self._entry = entry.model_copy(update={"model": "local", "grammar_field": "auto", **told})
+    def __init__(self, entry: WorkerEntry, server: LocalServer) -> None:
+        self._entry = entry
         self._server = server
-        self._composes = defaults is not None and defaults.composes
         self._chat: tuple[str, HttpWorker] | None = None
 
     async def __call__(self, call: Call) -> Reply:
@@ -132,7 +127,7 @@ class LocalWorker:
         call = call._replace(messages=as_content(call.messages))
         chat = await self._chat_at(await self._server.url())
         try:
-            return await chat(_composed(call) if self._composes else call)
+            return await chat(call)
         except WorkerFailure:
             await self._server.settle()
             raise
@@ -142,9 +137,7 @@ class LocalWorker:
         if self._chat is not None and self._chat[0] == url:
             return self._chat[1]
         await self.aclose()
-        entry = self._entry.model_copy(update={"base_url": url})
-        scrub = Scrubber([self._server.key])
-        chat = openai_worker(entry, openai_client(entry, f"{url}/v1", self._server.key, {}, scrub), scrub)
+        chat = HttpWorker(self._entry, CHAT, Connection(self._entry, f"{url}/v1", self._server.key, SDK))
         self._chat = (url, chat)
         return chat
 
@@ -157,21 +150,6 @@ class LocalWorker:
 
     def __repr__(self) -> str:
         return f"LocalWorker({self._entry.name!r})"
-
-
-def _told(entry: WorkerEntry, defaults: ModelDefaults) -> dict[str, Any]:
-    """What an entry leaves open, as a checkpoint's folder says it."""
-    return {
-        "temperature": defaults.temperature if entry.temperature is None else entry.temperature,
-        "top_p": defaults.top_p if entry.top_p is None else entry.top_p,
-        "extra_body": {**defaults.body, **entry.extra_body},
-    }
-
-
-def _composed(call: Call) -> Call:
-    """The call as a tokenizer reads it that composes characters; llama.cpp's does not."""
-    messages = (with_content(m, unicodedata.normalize("NFC", m["content"])) for m in call.messages)
-    return call._replace(messages=tuple(messages))
 
 
 class LocalServer:

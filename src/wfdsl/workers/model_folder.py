@@ -1,14 +1,12 @@
 """What a local worker runs: the shipped model, or a checkpoint's folder with a GGUF file and its settings.
 
 transformers reads the files beside it itself. They are read here too, so that a model replies the same with either: the
-longest text it was made for, how its texts are normalized, and how it is sampled unless the entry says otherwise.
+longest text it was made for, and how it is sampled unless the entry says otherwise.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -92,32 +90,19 @@ def context_of_folder(folder: Path) -> int | None:
     return found if isinstance(found, int) else None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDefaults:
-    """How transformers would ask a folder's model."""
+def folder_settings(entry: WorkerEntry, folder: Path) -> dict[str, Any]:
+    """The settings that an entry leaves open, as transformers would read them in a folder; greedy unless it says so."""
+    found = _plain(folder / "generation_config.json")
+    samples = bool(found.get("do_sample"))
+    body: dict[str, Any] = {"top_k": found.get("top_k") or 0, "min_p": found.get("min_p") or 0.0}
+    if found.get("repetition_penalty"):
+        body |= {"repeat_penalty": found["repetition_penalty"], "repeat_last_n": -1}
+    own = {name: float(found.get(name) or 1.0) if samples else plain for name, plain in _GREEDY.items()}
+    chosen = {name: value if getattr(entry, name) is None else getattr(entry, name) for name, value in own.items()}
+    return {**chosen, "extra_body": {**body, **entry.extra_body}}
 
-    composes: bool = False
-    """Whether characters are composed first (Unicode's NFC)."""
-    temperature: float = 0.0
-    top_p: float = 1.0
-    body: Mapping[str, Any] = field(default_factory=dict)
-    """What else the server is told: without it, llama.cpp leaves out unlikely tokens."""
 
-
-def model_defaults(folder: Path) -> ModelDefaults:
-    """What the tokenizer and the generation settings of a folder say; greedy where they do not say otherwise."""
-    settings = _plain(folder / "generation_config.json")
-    normalizer = _plain(folder / "tokenizer.json").get("normalizer")
-    body: dict[str, Any] = {"top_k": settings.get("top_k") or 0, "min_p": settings.get("min_p") or 0.0}
-    if settings.get("repetition_penalty"):
-        body |= {"repeat_penalty": settings["repetition_penalty"], "repeat_last_n": -1}
-    samples = bool(settings.get("do_sample"))
-    return ModelDefaults(
-        composes=isinstance(normalizer, dict) and normalizer.get("type") == "NFC",
-        temperature=float(settings.get("temperature") or 1.0) if samples else 0.0,
-        top_p=float(settings.get("top_p") or 1.0) if samples else 1.0,
-        body=body,
-    )
+_GREEDY: Final = {"temperature": 0.0, "top_p": 1.0}
 
 
 def _plain(path: Path) -> dict[str, Any]:

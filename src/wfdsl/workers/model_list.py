@@ -21,7 +21,6 @@ from wfdsl.workers.registry import check_provider
 _NOT_BY_NAME: Final = ("conductor", "function", "scripted")
 _MODELS: Final = re.compile(r"[A-Za-z][\w-]*:")
 _SERVER: Final = re.compile(r"(.+?)@(https?://.+)", re.DOTALL)
-_SERVER_WITHOUT_SCHEME: Final = re.compile(r"(.+?)@((?:localhost|[\w.-]+:\d+|[\w-]+(?:\.[\w-]+)+(?=/))(?:/.*)?)")
 
 
 def lists_models(text: str) -> bool:
@@ -53,10 +52,6 @@ def entry_of_model(text: str, **fields: Any) -> WorkerEntry:
     if not model or provider in _NOT_BY_NAME:
         raise UsageError(f"{text!r} does not name a model: write PROVIDER:MODEL, such as openai:gpt-5")
     found = _SERVER.fullmatch(model)
-    if found is None and (bare := _SERVER_WITHOUT_SCHEME.fullmatch(model)):
-        raise UsageError(
-            f"{text!r}: the address of a server begins with http:// or https://: write {provider}:{bare[1]}@http://{bare[2]}"
-        )
     model, url = found.groups() if found else (model, None)
     check_provider(WorkerEntry(name=model, provider=provider))
     try:

@@ -1,7 +1,11 @@
-"""Pools: workers by their index, from Python or by the name or file under which they are found.
+"""Pools: workers by their index, from Python or by the name or file (TOML) under which they are found.
 
 A pool is a value: indices are positions, and a subset keeps them unless asked to renumber. Clients and local servers
 are built on first use and closed by `Pool.open()`.
+
+A file has a table [pool], with [pool.defaults] for what its workers share, and one [[pool.workers]] for each worker, in
+the order of their indices; or `use = "NAME"` instead of all that, which names another pool. The same file may hold the
+other tables of an experiment (see `wfdsl.experiment`).
 """
 
 from __future__ import annotations
@@ -20,18 +24,28 @@ from weakref import WeakKeyDictionary
 from wfdsl.errors import UsageError
 from wfdsl.own_code import file_of, load_object
 from wfdsl.protocols import Worker
-from wfdsl.settings import did_you_mean, parse_toml, read_toml_file
-from wfdsl.workers.entry import PoolSettings, WorkerEntry
+from wfdsl.settings import (
+    TABLES,
+    build_model,
+    did_you_mean,
+    parse_toml,
+    read_toml_file,
+    relative_to,
+    require_keys,
+    require_table,
+)
+from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.model_list import listed_entries, lists_models
-from wfdsl.workers.pool_file import describe_pool, names_a_file, pool_table, used_pool
-from wfdsl.workers.registry import OpenWorkers, build_worker
+from wfdsl.workers.registry import OpenWorkers, build_worker, check_provider
 from wfdsl.workers.text_policy import PolicedWorker
 
 PLUGIN_GROUP: Final = "wfdsl.pools"
 """Entry points of plug-in pools: the object is called with the name asked for, and returns a `Pool`. The entry point
 `gym` answers for every name that begins with `gym/`. Its method `names()`, if it has one, lists the names it knows."""
+_NO_LOOP: Final = frozenset[str]()
+"""Stands for the event loop where none runs."""
 
 
 class Pool:
@@ -53,9 +67,8 @@ class Pool:
         self._entries: dict[int, WorkerEntry] = dict(sorted(numbered.items()))
         self.settings = settings or PoolSettings()
         self._given = dict(workers or {})
-        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, OpenWorkers] = WeakKeyDictionary()
-        self._opened_outside: list[OpenWorkers] = []
-        """At most one: what is built while no event loop runs, kept in a list so that subsets share it."""
+        self._opened: WeakKeyDictionary[Any, OpenWorkers] = WeakKeyDictionary()
+        """By the event loop that runs, since connections cannot move to another one."""
         _check_entries(self._entries.values(), self.settings.name)
 
     @classmethod
@@ -71,7 +84,7 @@ class Pool:
         if file_of(path_or_name) is not None:
             return _own_pool(path_or_name)
         if names_a_file(path_or_name):
-            return _pool_of_file(Path(path_or_name))
+            return _pool_of_tables(read_toml_file(Path(path_or_name), "pool file"), str(Path(path_or_name)))
         if lists_models(path_or_name):
             return cls(listed_entries(path_or_name), settings=PoolSettings(name=path_or_name))
         return _named_pool(path_or_name)
@@ -159,7 +172,7 @@ class Pool:
         chosen = {index: self.entry(index) for index in indices}
         entries = dict(enumerate(chosen.values())) if renumber else chosen
         part = Pool(_without_lost_fallbacks(entries), settings=self.settings, workers=self._given)
-        part._opened, part._opened_outside = self._opened, self._opened_outside
+        part._opened = self._opened
         return part
 
     def worker(self, index: int) -> Worker:
@@ -192,16 +205,11 @@ class Pool:
         )
 
     def _open_workers(self) -> OpenWorkers:
-        """What is built here, apart for each event loop: connections cannot move to another one."""
         try:
-            loop = asyncio.get_running_loop()
+            loop: Any = asyncio.get_running_loop()
         except RuntimeError:
-            self._opened_outside[:] = self._opened_outside or [OpenWorkers()]
-            return self._opened_outside[0]
-        found = self._opened.get(loop)
-        if found is None:
-            found = self._opened[loop] = OpenWorkers()
-        return found
+            loop = _NO_LOOP
+        return self._opened.setdefault(loop, OpenWorkers())
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
         return tuple(index for index, entry in self._entries.items() if wanted(entry))
@@ -244,13 +252,10 @@ def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:
     Raises:
         UsageError: it is not a valid pool.
     """
-    used = used_pool(table, source)
-    described = None if used is not None else describe_pool(table, source)
+    used = _used_pool(table, source)
+    settings, entries = (PoolSettings(), []) if used is not None else _described_pool(table, source)
     try:
-        if used is not None:
-            return Pool.load(used)
-        assert described is not None  # one of the two
-        return Pool(map(with_list_prices, described.entries), settings=described.settings)
+        return Pool.load(used) if used is not None else Pool(map(with_list_prices, entries), settings=settings)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from error
 
@@ -261,7 +266,73 @@ def parse_pool(text: str, source: str) -> Pool:
     Raises:
         UsageError: the text is not a valid pool.
     """
-    return pool_of_table(pool_table(parse_toml(text, source), source), source)
+    return _pool_of_tables(parse_toml(text, source), source)
+
+
+def _pool_of_tables(tables: Mapping[str, Any], source: str) -> Pool:
+    require_keys(tables, TABLES, source)
+    if not isinstance(tables.get("pool"), dict):
+        raise UsageError(f"{source}: there is no table [pool]; begin with [pool] and one [[pool.workers]] per worker")
+    return pool_of_table(tables["pool"], source)
+
+
+def _used_pool(table: Mapping[str, Any], source: str) -> str | None:
+    """The name or file of the pool that a table [pool] uses; None if the table describes its own workers."""
+    if "use" not in table:
+        return None
+    used, rest = table["use"], table.keys() - {"use"}
+    if not isinstance(used, str):
+        raise UsageError(f"{source}: pool.use is the name or the file of a pool, not {type(used).__name__}")
+    if rest:
+        raise UsageError(f"{source}: pool: `use` takes a whole pool as it is: leave out {', '.join(sorted(rest))}")
+    found = relative_to(source, used)
+    if names_a_file(found):
+        other = read_toml_file(Path(found), "pool file").get("pool")
+        if isinstance(other, dict) and "use" in other:  # so that nothing can go round in a circle
+            raise UsageError(f"{source}: pool.use names {found}, which only uses another pool: name that one")
+    return found
+
+
+def _described_pool(table: Mapping[str, Any], source: str) -> tuple[PoolSettings, list[WorkerEntry]]:
+    table = dict(table)
+    defaults, workers = table.pop("defaults", {}), table.pop("workers", [])
+    require_keys(table, {*PoolSettings.model_fields, "defaults", "use", "workers"}, f"{source}: pool")
+    place = f"{source}: pool.defaults"
+    require_keys(require_table(defaults, place), WorkerEntry.model_fields, place)
+    if not isinstance(workers, list) or not all(isinstance(worker, dict) for worker in workers):
+        raise UsageError(f"{source}: workers are tables: write [[pool.workers]] above each")
+    if isinstance(table.get("conductor"), str):
+        table["conductor"] = relative_to(source, table["conductor"])
+    settings = build_model(PoolSettings, {"name": Path(source).stem, **table}, f"{source}: pool")
+    places = [f'worker {n} ("{each["name"]}")' if "name" in each else f"worker {n}" for n, each in enumerate(workers)]
+    return settings, [
+        build_entry({**defaults, **each}, source, where) for each, where in zip(workers, places, strict=True)
+    ]
+
+
+def build_entry(fields: Mapping[str, Any], source: str, where: str) -> WorkerEntry:
+    """An entry from plain values, as a file has them; `source` and `where` are what errors call the place.
+
+    Raises:
+        UsageError: a key is not known, a value does not fit, or the provider is not known.
+    """
+    place = f"{source}: {where}"
+    require_keys(fields, WorkerEntry.model_fields, place)
+    for name, model in (("limits", Limits), ("prices", Prices)):
+        if name in fields:
+            nested = f"{place}, {name}"
+            require_keys(require_table(fields[name], nested), model.model_fields, nested)
+    entry: WorkerEntry = build_model(WorkerEntry, fields, place)
+    try:
+        check_provider(entry)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from error
+    return entry
+
+
+def names_a_file(path_or_name: str) -> bool:
+    """Whether this is the path of a file, not the name of a pool."""
+    return path_or_name.endswith(".toml") or ("\0" not in path_or_name and Path(path_or_name).is_file())
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -273,10 +344,6 @@ def pool_names() -> tuple[str, ...]:
     """The names that `Pool.load` knows: shipped pools first, then those of plug-ins, which are imported for this."""
     plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
     return (*shipped_names(), *(name for plugin in plugins for name in _names_of(plugin)))
-
-
-def _pool_of_file(path: Path) -> Pool:
-    return pool_of_table(pool_table(read_toml_file(path, "pool file"), str(path)), str(path))
 
 
 def _named_pool(name: str) -> Pool:

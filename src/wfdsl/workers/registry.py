@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from wfdsl.errors import UsageError
-from wfdsl.installation import install_command, install_small_model
+from wfdsl.installation import install_command
 from wfdsl.protocols import Worker
 from wfdsl.settings import closest
 from wfdsl.workers.entry import WorkerEntry
@@ -24,21 +24,6 @@ class Closeable(Protocol):
 
     async def aclose(self) -> None:
         """Let go. May be called more than once."""
-        ...
-
-
-class ModelServer(Closeable, Protocol):
-    """The server of a local model."""
-
-    key: str
-    """What callers must show."""
-
-    async def url(self) -> str:
-        """Where it listens, once it has started. Raises: WorkerFailure, if it does not start."""
-        ...
-
-    async def settle(self) -> None:
-        """After a failed call: see to it that the next `url` is that of a server that lives."""
         ...
 
 
@@ -104,11 +89,15 @@ _BUILT_IN: Final = {
     "scripted": "wfdsl.workers.scripted:build",
     "conductor": "wfdsl.conductor.named:build",
 }
-_EXTRA_OF: Final = {"anthropic": "anthropic", "local": "local", "transformers": "torch"}
-_EXTRAS: Final = {"openai", "anthropic", "httpx2", "torch", "transformers"}
-_GIVEN_BY_CALLER: Final = {
-    "function": "give the function to Pool.from_functions",
+_EXTRAS: Final = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "torch": "torch",
+    "transformers": "torch",
+    "llguidance": "torch",
 }
+"""By package: the extra that installs it."""
+_GIVEN_BY_CALLER: Final = {"function": "give the function to Pool.from_functions"}
 
 
 def providers() -> tuple[str, ...]:
@@ -136,9 +125,8 @@ def load_builder(entry: WorkerEntry) -> Builder:
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise
-        is_local = entry.provider == "local"
-        install = install_small_model() if is_local else install_command(_EXTRA_OF.get(entry.provider, "openai"))
-        raise UsageError(f'worker "{entry.name}" needs the package {error.name}: {install}') from error
+        what = f'worker "{entry.name}" needs the package {error.name}: {install_command(_EXTRAS[error.name])}'
+        raise UsageError(what) from error
 
 
 def check_provider(entry: WorkerEntry) -> None:

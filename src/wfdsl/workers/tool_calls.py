@@ -7,24 +7,60 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wfdsl.protocols import Call, Message, Reply, ToolCall
-from wfdsl.workers.http_reply import mapping, mappings, text
+from wfdsl.workers.http_reply import mapping
 
 _INPUT: Final = "input"
 _INPUT_SCHEMA: Final = {"type": "object", "properties": {_INPUT: {"type": "string"}}, "required": [_INPUT]}
 
 
+@dataclass(slots=True)
+class CalledTool:
+    """A call of a tool, which may come in pieces."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    custom: bool = False
+
+    def whole(self) -> ToolCall:
+        """The call; a function that is given nothing is given an empty object."""
+        return ToolCall(self.id, self.name, self.arguments or ("" if self.custom else "{}"), self.custom)
+
+
 def with_tool_calls(call: Call, reply: Reply) -> Reply:
-    """The reply, with its tool calls only if they are whole and the call offered tools."""
+    """The reply, with its tool calls only if they are whole and the call offered tools; those of custom tools as such,
+    also where the API has had to make functions of them.
+    """
     if not reply.tool_calls:
         return reply
-    offered = call.settings.get("tools") and call.settings.get("tool_choice") != "none"
-    if offered and reply.finish in ("stop", "tool_calls"):
-        return replace(_with_custom_tools(call, reply), finish="tool_calls")
-    return replace(reply, tool_calls=())
+    tools = call.settings.get("tools") or ()
+    if not tools or call.settings.get("tool_choice") == "none" or reply.finish not in ("stop", "tool_calls"):
+        return replace(reply, tool_calls=())
+    custom = {tool["custom"]["name"] for tool in tools if tool["type"] == "custom"}
+    calls = (_as_custom(each) if each.name in custom and not each.custom else each for each in reply.tool_calls)
+    return replace(reply, tool_calls=tuple(calls), finish="tool_calls")
+
+
+def _as_custom(call: ToolCall) -> ToolCall:
+    given = _object(call.arguments).get(_INPUT)
+    return call._replace(arguments=given if isinstance(given, str) else call.arguments, custom=True)
+
+
+def _object(arguments: str) -> dict[str, Any]:
+    """The arguments of a call; what is not an object is one under `input`."""
+    try:
+        found = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        found = arguments
+    return found if isinstance(found, dict) else {_INPUT: found}
+
+
+def _calls(message: Message) -> list[ToolCall]:
+    return [ToolCall(**call) for call in message.get("tool_calls", ())]
 
 
 def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -39,51 +75,22 @@ def _chat_message(message: Message) -> dict[str, Any]:
         found["content"] = [{"type": "text", "text": message["content"]}, *images]
     if "tool_calls" in message:
         found["content"] = message["content"] or None
-        found["tool_calls"] = [_chat_call(ToolCall(**call)) for call in message["tool_calls"]]
+        found["tool_calls"] = [chat_call(call) for call in _calls(message)]
     if "tool_call_id" in message:
         found["tool_call_id"] = message["tool_call_id"]
     return found
 
 
-def _chat_call(call: ToolCall) -> dict[str, Any]:
+def chat_call(call: ToolCall) -> dict[str, Any]:
+    """A tool call as the chat API has it."""
     if call.custom:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-@dataclass(slots=True)
-class ChatCalls:
-    """The tool calls of a chat completion, or of its chunks, which bring them in pieces."""
-
-    _parts: dict[int, dict[str, str]] = field(default_factory=dict)
-
-    def take(self, calls: Any) -> None:
-        """Take in the `tool_calls` of a message or of a delta."""
-        for place, call in enumerate(mappings(calls)):
-            index = call.get("index")
-            part = self._parts.setdefault(index if isinstance(index, int) else place, dict.fromkeys(_PARTS, ""))
-            custom = mapping(call.get("custom"))
-            function = custom or mapping(call.get("function"))
-            part["id"] = part["id"] or text(call.get("id"))
-            part["name"] = part["name"] or text(function.get("name"))
-            part["arguments"] += text(function.get("input" if custom else "arguments"))
-            part["custom"] = part["custom"] or ("custom" if custom else "")
-
-    def found(self) -> tuple[ToolCall, ...]:
-        """The calls so far."""
-        return tuple(
-            ToolCall(part["id"], part["name"], part["arguments"], bool(part["custom"]))
-            for _, part in sorted(self._parts.items())
-            if part["name"]
-        )
-
-
-_PARTS: Final = ("id", "name", "arguments", "custom")
-
-
 def responses_input(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Items of the responses API."""
-    custom = {call["id"] for each in messages for call in each.get("tool_calls", ()) if call["custom"]}
+    custom = {call.id for message in messages for call in _calls(message) if call.custom}
     return [item for message in messages for item in _items(message, custom)]
 
 
@@ -98,13 +105,9 @@ def _items(message: Message, custom: set[str]) -> Iterable[dict[str, Any]]:
         yield {"role": message["role"], "content": [{"type": "input_text", "text": message["content"]}, *images]}
     elif message["content"] or "tool_calls" not in message:
         yield {"role": message["role"], "content": message["content"]}
-    for each in message.get("tool_calls", ()):
-        call = ToolCall(**each)
-        about = {"call_id": call.id, "name": call.name}
-        if call.custom:
-            yield {"type": "custom_tool_call", **about, "input": call.arguments}
-        else:
-            yield {"type": "function_call", **about, "arguments": call.arguments}
+    for call in _calls(message):
+        kind, field = ("custom_tool_call", "input") if call.custom else ("function_call", "arguments")
+        yield {"type": kind, "call_id": call.id, "name": call.name, field: call.arguments}
 
 
 def responses_tools(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,17 +133,6 @@ def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, **inside}
 
 
-def responses_calls(items: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
-    """The tool calls among the items of a response."""
-    kinds = {"function_call": ("arguments", False), "custom_tool_call": ("input", True)}
-    found = []
-    for item in items:
-        if text(item.get("type")) in kinds:
-            part, custom = kinds[item["type"]]
-            found.append(ToolCall(text(item.get("call_id")), text(item.get("name")), text(item.get(part)), custom))
-    return tuple(found)
-
-
 def anthropic_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages of Anthropic's API: results of tools come together, in one message of the user."""
     found: list[dict[str, Any]] = []
@@ -158,7 +150,9 @@ def anthropic_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 def _blocks(message: Message) -> str | list[dict[str, Any]]:
     blocks = [_image(url) for url in message.get("images", ())]
-    blocks += [_tool_use(ToolCall(**call)) for call in message.get("tool_calls", ())]
+    for call in _calls(message):
+        given = {_INPUT: call.arguments} if call.custom else _object(call.arguments)
+        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
     if not blocks:
         return message["content"]
     said = [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
@@ -170,20 +164,6 @@ def _image(url: str) -> dict[str, Any]:
     if not (kind.startswith("data:") and comma):
         return {"type": "image", "source": {"type": "url", "url": url}}
     return {"type": "image", "source": {"type": "base64", "media_type": kind.removeprefix("data:"), "data": data}}
-
-
-def _tool_use(call: ToolCall) -> dict[str, Any]:
-    given = {_INPUT: call.arguments} if call.custom else _object(call.arguments)
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
-
-
-def _object(arguments: str) -> dict[str, Any]:
-    """The arguments of a call; what is not an object is one under `input`."""
-    try:
-        found = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        found = arguments
-    return found if isinstance(found, dict) else {_INPUT: found}
 
 
 def anthropic_tools(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,41 +186,3 @@ def _anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     schema = _INPUT_SCHEMA if tool["type"] == "custom" else inside.get("parameters") or {"type": "object"}
     about = {"description": inside["description"]} if inside.get("description") else {}
     return {"name": inside["name"], **about, "input_schema": schema}
-
-
-@dataclass(slots=True)
-class AnthropicCalls:
-    """The tool calls of a message of Anthropic's, or of its events, which bring the input in pieces."""
-
-    _parts: dict[int, dict[str, Any]] = field(default_factory=dict)
-
-    def begin(self, index: Any, block: Mapping[str, Any]) -> None:
-        """Take in a block, with its place in the message."""
-        if block.get("type") == "tool_use" and isinstance(index, int):
-            known = block.get("input")
-            begun = json.dumps(known) if known else ""
-            self._parts[index] = {"id": text(block.get("id")), "name": text(block.get("name")), "arguments": begun}
-
-    def add(self, index: Any, piece: str) -> None:
-        """Take in a piece of a call's input."""
-        if index in self._parts:
-            self._parts[index]["arguments"] += piece
-
-    def found(self) -> tuple[ToolCall, ...]:
-        """The calls so far."""
-        return tuple(ToolCall(each["id"], each["name"], each["arguments"] or "{}") for each in self._parts.values())
-
-
-def _with_custom_tools(call: Call, reply: Reply) -> Reply:
-    """The reply with calls of custom tools as such, also where the API has had to make functions of them."""
-    tools = call.settings.get("tools") or ()
-    custom = {tool["custom"]["name"] for tool in tools if tool["type"] == "custom"}
-    if not custom:
-        return reply
-    calls = (_as_custom(each) if each.name in custom and not each.custom else each for each in reply.tool_calls)
-    return replace(reply, tool_calls=tuple(calls))
-
-
-def _as_custom(call: ToolCall) -> ToolCall:
-    given = _object(call.arguments).get(_INPUT)
-    return call._replace(arguments=given if isinstance(given, str) else call.arguments, custom=True)

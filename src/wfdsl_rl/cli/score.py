@@ -43,9 +43,6 @@ _OF_MODELS: Final = (
     "tools",
     "max_tool_rounds",
     "side_requests",
-    "context_window",
-    "description",
-    "log_texts",
 )
 """Settings of a server that answers as a model."""
 _VALUES: Final = {

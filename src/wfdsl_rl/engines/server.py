@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from wfdsl.experiment import ServeSettings
-from wfdsl.server.api_errors import NO_RETRY, ApiError
+from wfdsl.server.api_errors import ApiError
 from wfdsl.server.endpoints import ClientLeft, Endpoints, read_body, while_connected
 from wfdsl.server.keys import ApiKeys, Caller, KeyUsage
 from wfdsl.server.listening import FINISHED
@@ -86,9 +86,9 @@ class _Server(Endpoints):
         """What a request may use, and its body, which is read once the request has its place.
 
         Raises:
-            ApiError: as `_allowed`, `take_place` and `read_body` do, or the server ends before there is an answer.
+            ApiError: as `allowed`, `take_place` and `read_body` do, or the server ends before there is an answer.
         """
-        caller = await self._allowed(request, also_spent=True)  # what was paid for is answered
+        caller = await self._usage.allowed(self.caller(request), also_spent=True)  # what was paid for is answered
         self.take_place()
         try:
             yield caller, await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
@@ -109,18 +109,6 @@ class _Server(Endpoints):
             return await while_connected(request.receive, scoring)
         except ClientLeft:
             raise ClientDisconnect from None
-
-    async def _allowed(self, request: Request, *, also_spent: bool = False) -> Caller:
-        """What a request may use, as `KeyUsage.allowed` has it; the request counts from now on.
-
-        Raises:
-            ApiError: it has no key that is accepted, or one that is used up or is for some models.
-        """
-        caller = await self._usage.allowed(self.caller(request), also_spent=also_spent)
-        if caller.models:
-            what = f"the key {caller.name!r} is for some models, which this server has not; take another"
-            raise ApiError(403, what, code="model_not_allowed", headers=NO_RETRY)
-        return caller
 
 
 def _run(request: Request) -> str:

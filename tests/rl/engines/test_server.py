@@ -200,8 +200,8 @@ def test_a_key_that_has_spent_its_budget_gets_what_it_has_paid_for_and_no_call(
     assert len(provider.asked) == 2
 
 
-def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(serve: Serve) -> None:
-    server = serve("--set", "serve.receive_s=0.5", "--set", "serve.log=json")
+def test_slow_clients_are_cut_off_and_the_log_says_so(serve: Serve) -> None:
+    server = serve("--set", "serve.receive_s=0.5")
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
         slow.sendall(b"POST /v1/score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 
@@ -209,11 +209,8 @@ def test_slow_clients_are_cut_off_and_the_log_is_json_where_that_is_asked_for(se
     assert get(f"{server.url}/v1/tasks", timeout=60).json()["total"] == 2
     server.stop()
 
-    requests = [json.loads(line) for line in server.lines if line.startswith("{")]
-    assert [(each["method"], each["path"], each["status"]) for each in requests] == [
-        ("POST", "/v1/score", 408),
-        ("GET", "/v1/tasks", 200),
-    ]
+    requests = [line.split()[:3] for line in server.lines if line.startswith(("GET", "POST"))]
+    assert requests == [["POST", "/v1/score", "408"], ["GET", "/v1/tasks", "200"]]
 
 
 def test_a_request_has_its_place_before_its_body_is_read(serve: Serve) -> None:
