@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from html import escape
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, cast
 from xml.etree import ElementTree
 
@@ -42,21 +43,7 @@ _ATTRIBUTES: Final = re.compile(
     "minsize|maxsize|width|symmetric|largeop|movablelimits|columnalign|rowspacing|columnspacing|notation"
 )
 _NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
-STYLE: Final = """
-.markup{overflow-wrap:anywhere}.markup>:first-child{margin-top:0}.markup>:last-child{margin-bottom:0}
-.markup p,.markup ul,.markup ol,.markup table,.markup pre,.markup blockquote{margin:.5rem 0}
-.markup h4,.markup h5,.markup h6{margin:.75rem 0 .25rem;font-size:1rem}
-.markup table{width:auto;display:block;overflow-x:auto;border-collapse:collapse}
-.markup th,.markup td{border:1px solid var(--line);padding:.25rem .5rem}
-.markup .right{text-align:right}.markup .center{text-align:center}
-.markup blockquote{border-left:3px solid var(--line);padding-left:.75rem}
-.markup .address{color:var(--soft)}.markup math[display=block]{margin:.5rem 0;overflow-x:auto}
-.markup menclose{border:1px solid;padding:.1em .3em}
-.markup .k,.markup .kd,.markup .kn,.markup .ow{color:var(--link);font-weight:600}
-.markup .s,.markup .s1,.markup .s2,.markup .sd{color:var(--good)}.markup .c1,.markup .cm,.markup .c{color:var(--soft)}
-.markup .mi,.markup .mf,.markup .nb{color:var(--warn)}
-details.raw{border:0;padding:0;margin:.25rem 0}details.raw>summary{color:var(--soft);font-size:.8rem;padding:0}
-""".strip()
+STYLE: Final = (Path(__file__).parent / "styles" / "markup.css").read_text("utf-8").strip()
 """The style of what `markup` gives; the page has the colours as variables."""
 
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
-from wfdsl.graph import Topology, graph_of, is_conductor
+from wfdsl.graph import Graph, graph_of, is_conductor
 from wfdsl.language.tree import ALL, Access, Worker
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.status import State, StepStatus, dollars, duration
@@ -48,8 +48,6 @@ class Options(TypedDict, total=False):
     """The state of steps in a run."""
     conductors: Collection[int]
     """The indices of workers that are Conductors."""
-    all_copies: bool
-    """Whether each copy of a step gets a card of its own."""
     opened: Collection[int]
     """Steps that get a card of their own, as do all copies of them."""
 
@@ -122,10 +120,7 @@ class Drawing:
     workflow: Workflow
     options: Options
     cards: tuple[Card, ...]
-    topology: Topology
-    depth: int
-    width: int
-    calls: int
+    graph: Graph
 
     @property
     def names(self) -> Sequence[str] | None:
@@ -153,8 +148,8 @@ class Drawing:
     @property
     def summary(self) -> str:
         """The shape in one line."""
-        dead = len(self.workflow) - self.calls
-        parts = [counted(len(self.workflow), "step"), self.topology, f"depth {self.depth}", f"width {self.width}"]
+        graph, dead = self.graph, len(self.workflow) - self.graph.calls
+        parts = [counted(len(self.workflow), "step"), graph.topology, f"depth {graph.depth}", f"width {graph.width}"]
         return " · ".join([*parts, f"{dead} dead"] if dead else parts)
 
     def by_step(self) -> list[tuple[int, Card]]:
@@ -254,19 +249,10 @@ def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
     names = options.get("names")
     if names is not None and len(names) != len(workflow):
         raise ValueError(f"{counted(len(workflow), 'step')} but {counted(len(names), 'name')}: give one for each")
-    graph = graph_of(workflow)
-    opened = range(len(workflow)) if options.get("all_copies") else options.get("opened", ())
-    groups = _groups(workflow, opened, options.get("conductors", ()))
+    groups = _groups(workflow, options.get("opened", ()), options.get("conductors", ()))
     position = {step: at for at, steps in enumerate(groups) for step in steps}
-    return Drawing(
-        workflow=workflow,
-        options=options,
-        cards=tuple(_card(workflow, steps, position, options) for steps in groups),
-        topology=graph.topology,
-        depth=graph.depth,
-        width=graph.width,
-        calls=graph.calls,
-    )
+    cards = tuple(_card(workflow, steps, position, options) for steps in groups)
+    return Drawing(workflow, options, cards, graph_of(workflow))
 
 
 def _groups(workflow: Workflow, opened: Collection[int], conductors: Collection[int]) -> list[tuple[int, ...]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from wfdsl.language.tree import ALL
@@ -38,47 +39,7 @@ _ROOMY, _NARROW, _MOST_ROOMY = 212.0, 168.0, 5  # widths of cards, and how many 
 _WIDEST_CAPTION = 720.0
 _BOLD = 1.15  # bold letters, and typefaces wider than Arial
 
-STYLE = """
-.wfdsl{max-width:100%;height:auto}
-.wfdsl text{font-family:-apple-system,"Segoe UI",Roboto,Helvetica,Arial,"Liberation Sans","DejaVu Sans","Noto Sans",
-sans-serif;fill:#1f2430}
-.wfdsl .page{fill:#fafbfc;stroke:#e3e6eb}
-.wfdsl .title{font-size:16px;font-weight:600}
-.wfdsl .heading{font-size:13.5px;font-weight:600}
-.wfdsl .body{font-size:12px;fill:#434a57}
-.wfdsl .small{font-size:11px;fill:#6b7280}
-.wfdsl .box{fill:#ffffff;stroke:#c9ced8;stroke-width:1.25}
-.wfdsl .answer .box{stroke:#2f6fde;stroke-width:2}
-.wfdsl .answer .tag{fill:#2f6fde;font-weight:600}
-.wfdsl .bad .box{stroke:#d0342c;stroke-width:2.5;fill:#fdecea}
-.wfdsl .bad .heading{fill:#b3261e}
-.wfdsl .count{fill:#1f2430;font-weight:700}
-.wfdsl .inner{fill:none;stroke:#d5d9e0;stroke-width:1}
-.wfdsl .pill{fill:#eceff4;stroke:#c9ced8;stroke-width:1.25}
-.wfdsl .line{fill:none;stroke:#8a93a3;stroke-width:1.5}
-.wfdsl .head{fill:#8a93a3}
-.wfdsl .faint{opacity:.5}
-.wfdsl .faint .box,.wfdsl .line.faint{stroke-dasharray:5 4}
-.wfdsl .running{fill:#2f6fde}.wfdsl .done{fill:#1a8a4f}.wfdsl .failed{fill:#b3261e}
-.wfdsl .reason{fill:#b3261e}.wfdsl .remark{fill:#8a5a00}
-.wfdsl .waiting,.wfdsl .pruned{fill:#8a93a3}
-.wfdsl .w0{fill:#4c78dd}.wfdsl .w1{fill:#e08a2c}.wfdsl .w2{fill:#2fa37c}.wfdsl .w3{fill:#c5527f}
-.wfdsl .w4{fill:#8b63d0}.wfdsl .w5{fill:#2aa0bd}.wfdsl .w6{fill:#b0a02a}.wfdsl .w7{fill:#d2604a}
-.wfdsl .w{fill:#8a93a3}
-@media (prefers-color-scheme:dark){
-.wfdsl text{fill:#e6e9ef}
-.wfdsl .page{fill:#16191f;stroke:#2b303a}
-.wfdsl .body{fill:#b9c0cc}.wfdsl .small{fill:#8f98a8}
-.wfdsl .box{fill:#20242c;stroke:#454c59}
-.wfdsl .pill{fill:#2a2f39;stroke:#454c59}
-.wfdsl .line{stroke:#737d8e}.wfdsl .head{fill:#737d8e}
-.wfdsl .answer .box{stroke:#6f9ff0}.wfdsl .answer .tag{fill:#6f9ff0}
-.wfdsl .bad .box{stroke:#f0776f;fill:#3a2224}.wfdsl .bad .heading{fill:#ff9d96}
-.wfdsl .count{fill:#e6e9ef}.wfdsl .inner{stroke:#39404c}
-.wfdsl .running{fill:#6f9ff0}.wfdsl .done{fill:#4cc38a}.wfdsl .failed{fill:#ff9d96}
-.wfdsl .reason{fill:#ff9d96}.wfdsl .remark{fill:#e3b34d}
-}
-""".strip()
+STYLE = (Path(__file__).parent / "styles" / "picture.css").read_text("utf-8").strip()
 
 
 LinkOf: TypeAlias = Callable[[Card, tuple[int, ...]], Mapping[str, str]]
@@ -142,7 +103,8 @@ class _Sheet:
             drawn = max(drawn, *(at + LANE / 2 for at in self.routes.x.values()))
             high = sum(self.heights) + sum(gap.height for gap in self.routes.gaps)
         summary = drawing.summary if drawing else ""
-        caption = max(_BOLD * text_width(panel.title, _TITLE), text_width(summary, _SMALL), *_note_widths(panel))
+        notes = [text_width(note.text, _SMALL) for note in panel.notes]
+        caption = max(_BOLD * text_width(panel.title, _TITLE), text_width(summary, _SMALL), 0.0, *notes)
         below = max((sheet.width for sheet in self.below), default=0.0)
         self.width = max(max(drawn, min(caption, _WIDEST_CAPTION)) + 2 * margin, below)
         if drawing:
@@ -203,7 +165,8 @@ def _lettered(card: Card, width: float, inside: tuple[_Sheet, ...]) -> _Lettered
     heading, members = shorten(card.heading, width=inner - taken, measure=_measure(_HEADING)), card.members
     if heading != card.heading and card.count > 1 and not card.is_named:
         heading, members = "steps", spans(card.steps)
-    notes = [("small", text) for text in (_sees(card), left_over) if text]
+    sees = "sees all" if card.access == ALL else ""  # what the lines do not say
+    notes = [("small", text) for text in (sees, left_over) if text]
     notes += [("small", line) for line in _small_lines(members, inner, lines=_MEMBER_LINES)]
     if card.state:
         notes += [(f"small {card.state}", line) for line in _small_lines(card.facts, inner, lines=2)]
@@ -223,11 +186,6 @@ def _lettered(card: Card, width: float, inside: tuple[_Sheet, ...]) -> _Lettered
 
 def _small_lines(text: str, width: float, *, lines: int) -> tuple[str, ...]:
     return wrap(text, width=width, lines=lines, measure=_measure(_SMALL))
-
-
-def _sees(card: Card) -> str:
-    """What the lines do not say: that a step asked for everything."""
-    return "sees all" if card.access == ALL else ""
 
 
 def _measure(size: float) -> Callable[[str], float]:
@@ -327,10 +285,6 @@ def _caption(panel: Panel, summary: str, room: float, *, is_inside: bool) -> Ite
             yield _CaptionLine("small reason" if note.is_bad else "small remark", line, 16.0)
 
 
-def _note_widths(panel: Panel) -> list[float]:
-    return [0.0, *(text_width(note.text, _SMALL) for note in panel.notes)]
-
-
 def _question(sheet: _Sheet) -> Iterator[str]:
     middle, top = sheet.x(0), sheet.y(0)
     wide, high = _PILL
@@ -371,7 +325,9 @@ def _writing(lettered: _Lettered, left: float, top: float, inner: float) -> Iter
     if lettered.tag:
         yield _text(lettered.tag_style, left + inner, base, lettered.tag, anchor="end")
     base += _LINE + 1
-    yield f'<circle class="{_hue(lettered.card)}" cx="{left + 4:.1f}" cy="{base - 4:.1f}" r="4"/>'
+    worker = lettered.card.worker
+    hue = f"w{worker % 8}" if isinstance(worker, int) else "w"
+    yield f'<circle class="{hue}" cx="{left + 4:.1f}" cy="{base - 4:.1f}" r="4"/>'
     yield _text("body", left + 14, base, lettered.worker)
     base += 6 if lettered.subtask else 0
     for line in lettered.subtask:
@@ -381,10 +337,6 @@ def _writing(lettered: _Lettered, left: float, top: float, inner: float) -> Iter
     for style, note in lettered.notes:
         base += _LINE
         yield _text(style, left, base, note)
-
-
-def _hue(card: Card) -> str:
-    return f"w{card.worker % 8}" if isinstance(card.worker, int) else "w"
 
 
 def _text(style: str, x: float, y: float, text: str, *, anchor: str = "start") -> str:
