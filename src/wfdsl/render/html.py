@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -52,7 +53,6 @@ class Written(NamedTuple):
     label: str
     text: str
     problems: tuple[str, ...]
-    is_last: bool
 
 
 class Link(NamedTuple):
@@ -141,7 +141,8 @@ def page_of_value(workflow: Workflow, options: Options) -> Page:
 def _planned(drawing: Drawing) -> Iterator[StepText]:
     """The steps of a workflow that has not run."""
     names = [drawing.names[step] if drawing.names else f"step {step}" for step in range(len(drawing.workflow))]
-    for index, card in drawing.by_step():
+    cards = {step: card for card in drawing.cards for step in card.steps}
+    for index, card in sorted(cards.items(), key=itemgetter(0)):
         yield StepText(
             path=(index,),
             name=names[index],

@@ -1,21 +1,19 @@
 """A reply as HTML: Markdown, tables, code in colours, formulas as MathML. Made without a script, and it stays text.
 
 Nothing that a model wrote becomes an element by itself: HTML is escaped, links and images are shown with their address
-and lead nowhere, and of a formula only the elements and attributes of a list are kept. Needs latex2mathml (the extra
-`view`) for formulas; without it they are shown as they were written.
+and lead nowhere, and of a formula only the elements and attributes of a list are kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 from xml.etree import ElementTree
 
+from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
@@ -145,19 +143,10 @@ def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bo
     return True
 
 
-@cache
-def _converter() -> Callable[..., str] | None:
-    if find_spec("latex2mathml") is None:
-        return None
-    from latex2mathml.converter import convert  # noqa: PLC0415
-
-    return cast("Callable[..., str]", convert)
-
-
 def _formula(latex: str, source: str, *, is_block: bool) -> str:
     """A formula as MathML, or its source where it cannot be read or is more than a formula."""
-    convert, plain = _converter(), f"<code>{escape(source)}</code>"
-    if convert is None or _MARKUP.search(latex):
+    plain = f"<code>{escape(source)}</code>"
+    if _MARKUP.search(latex):
         return plain
     try:
         tree = ElementTree.fromstring(convert(latex, display="block" if is_block else "inline"))

@@ -26,8 +26,6 @@ FEWEST_COPIES: Final = 3
 """As many equal steps share one card; two side by side are as easy to read as one card that says so. Our choice."""
 WIDEST: Final = 8
 """More cards of equal neighbours share one that lists their steps. Our choice."""
-_MOST_REASONS: Final = 3
-"""Reasons of failure that the card of copies lists; our choice."""
 _MOST_LISTED: Final = 3
 """Neighbouring indices that are listed one by one; our choice."""
 _WORST_FIRST: Final[tuple[State, ...]] = ("failed", "running", "waiting", "done", "pruned")
@@ -151,10 +149,6 @@ class Drawing:
         graph, dead = self.graph, len(self.workflow) - self.graph.calls
         parts = [counted(len(self.workflow), "step"), graph.topology, f"depth {graph.depth}", f"width {graph.width}"]
         return " · ".join([*parts, f"{dead} dead"] if dead else parts)
-
-    def by_step(self) -> list[tuple[int, Card]]:
-        """The steps in order, each with its card."""
-        return sorted(((step, card) for card in self.cards for step in card.steps), key=lambda pair: pair[0])
 
     def card_of(self, step: int) -> int:
         """The position of the card that a step is on."""
@@ -360,9 +354,7 @@ def _reasons(known: Mapping[int, StepStatus], names: Sequence[str] | None) -> tu
             why[plain(state.error)].append(index)
     if len(known) == 1:
         return tuple(why)
-    found = [f"{_which(steps, names)}: {reason}" for reason, steps in why.items()]
-    more = len(found) - _MOST_REASONS
-    return tuple([*found[:_MOST_REASONS], f"and {counted(more, 'other reason')}"] if more > 0 else found)
+    return tuple(f"{_which(steps, names)}: {reason}" for reason, steps in why.items())
 
 
 def _which(steps: Sequence[int], names: Sequence[str] | None) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.layout import Layout, place
+from wfdsl.render.layout import place
 from wfdsl.render.model import Card, Drawing, Panel, spans
 from wfdsl.render.routing import LANE, routed
 from wfdsl.render.text import shorten, text_width, wrap
@@ -66,13 +66,8 @@ class _Lettered(NamedTuple):
 
     @property
     def text_height(self) -> float:
-        return (
-            2 * _PAD
-            + _LINE * (2 + len(self.subtask) + len(self.notes))
-            + (6 if self.subtask else 0)
-            + (4 if self.notes else 0)
-            - 4
-        )
+        between = 6 * bool(self.subtask) + 4 * bool(self.notes) - 4
+        return 2 * _PAD + _LINE * (2 + len(self.subtask) + len(self.notes)) + between
 
     @property
     def height(self) -> float:
@@ -96,8 +91,13 @@ class _Sheet:
         margin = _INNER_MARGIN if is_inside else _MARGIN
         drawn = high = 0.0
         if drawing:
-            self.cards, self.widths, layout = _laid_out(drawing, inside)
-            self.routes = routed(layout)
+            edges = [(0, entry + 1) for entry in drawing.entries]
+            edges += [(source + 1, target + 1) for source, target in drawing.edges]
+            width = _ROOMY if max(Counter(drawing.ranks).values(), default=0) <= _MOST_ROOMY else _NARROW
+            self.cards = tuple(_lettered(card, width, inside.get(card.index, ())) for card in drawing.cards)
+            wide = (max([width, *(sheet.width + 2 * _INSET for sheet in each.inside)]) for each in self.cards)
+            self.widths = (float(_PILL[0]), *wide)
+            self.routes = routed(place(edges, self.widths, lane=LANE, gap=20, row_length=_ROW_LENGTH))
             self.heights = tuple(max(map(self.box_height, row)) for row in self._boxes())
             drawn = max(self.routes.x[spot] + self.widths[spot] / 2 for row in self._boxes() for spot in row)
             drawn = max(drawn, *(at + LANE / 2 for at in self.routes.x.values()))
@@ -111,7 +111,7 @@ class _Sheet:
             self.routes = self.routes.moved((self.width - drawn) / 2)
         self.caption = tuple(_caption(panel, summary, self.width - 2 * margin, is_inside=is_inside))
         self.caption_top = margin
-        top = margin + sum(line.height for line in self.caption) + (12 if drawing else -6)
+        top = margin + sum(height for _, _, height in self.caption) + (12 if drawing else -6)
         self.height = top + high + margin + sum(sheet.height for sheet in self.below)
         self.top = [top]
         if drawing:
@@ -130,29 +130,9 @@ class _Sheet:
         beside = self._boxes()[self.routes.layout.row_of[box]]
         return max(self.cards[each - 1].height for each in beside if not self.cards[each - 1].inside)
 
-    def x(self, box: int) -> float:
-        """The middle of a box."""
-        return self.routes.x[box]
-
     def y(self, box: int) -> float:
         """The upper edge of a box."""
         return self.top[self.routes.layout.row_of[box]]
-
-
-def _laid_out(
-    drawing: Drawing, inside: Mapping[int, tuple[_Sheet, ...]]
-) -> tuple[tuple[_Lettered, ...], tuple[float, ...], Layout]:
-    """The cards, the widths of the boxes, and where they are."""
-    edges = [(0, entry + 1) for entry in drawing.entries]
-    edges += [(source + 1, target + 1) for source, target in drawing.edges]
-    across = Counter(drawing.ranks)
-    width = _ROOMY if max(across.values(), default=0) <= _MOST_ROOMY else _NARROW
-    cards = tuple(_lettered(card, width, inside.get(card.index, ())) for card in drawing.cards)
-    widths = (
-        float(_PILL[0]),
-        *(max([width, *(sheet.width + 2 * _INSET for sheet in each.inside)]) for each in cards),
-    )
-    return cards, widths, place(edges, widths, lane=LANE, gap=20, row_length=_ROW_LENGTH)
 
 
 def _lettered(card: Card, width: float, inside: tuple[_Sheet, ...]) -> _Lettered:
@@ -223,9 +203,9 @@ def _content(sheet: _Sheet, link: LinkOf | None) -> Iterator[str]:
         wide, high = sheet.width - 1, sheet.height - 1
         yield f'<rect class="inner" x="0.5" y="0.5" width="{wide:.1f}" height="{high:.1f}" rx="7"/>'
     base = float(sheet.caption_top)
-    for line in sheet.caption:
-        base += line.height
-        yield _text(line.style, sheet.width / 2, base - 6, line.text, anchor="middle")
+    for style, text, height in sheet.caption:
+        base += height
+        yield _text(style, sheet.width / 2, base - 6, text, anchor="middle")
     if sheet.drawing is not None:
         yield from _graph(sheet, sheet.drawing, link)
     top = sheet.height - sum(each.height for each in sheet.below)
@@ -245,7 +225,10 @@ def _graph(sheet: _Sheet, drawing: Drawing, link: LinkOf | None) -> Iterator[str
         tip = f"M{sheet.routes.tip(edge):.1f} {sheet.y(target) - 1:.1f}l-4.5 -8h9z"
         heads[f'<path class="head{faint}" d="{tip}"/>'] = None
     yield from heads
-    yield from _question(sheet)
+    middle, high, (wide, tall) = sheet.routes.x[0], sheet.y(0), _PILL
+    left = middle - wide / 2
+    yield f'<rect class="pill" x="{left:.1f}" y="{high:.1f}" width="{wide}" height="{tall}" rx="{tall / 2}"/>'
+    yield _text("body", middle, high + tall / 2 + 4, "question", anchor="middle")
     for box, lettered in enumerate(sheet.cards, 1):
         if link is None:
             yield from _card(sheet, box, lettered)
@@ -263,40 +246,26 @@ def _insides(sheet: _Sheet, box: int, lettered: _Lettered) -> Iterator[tuple[flo
     """The workflows inside a card, with their places."""
     top = sheet.y(box) + lettered.text_height
     for each in lettered.inside:
-        yield sheet.x(box) - each.width / 2, top, each
+        yield sheet.routes.x[box] - each.width / 2, top, each
         top += each.height + _PAD / 2
 
 
-class _CaptionLine(NamedTuple):
-    style: str
-    text: str
-    height: float
-
-
-def _caption(panel: Panel, summary: str, room: float, *, is_inside: bool) -> Iterator[_CaptionLine]:
-    """What is written above a drawing: the title, the shape, the remarks."""
+def _caption(panel: Panel, summary: str, room: float, *, is_inside: bool) -> Iterator[tuple[str, str, float]]:
+    """What is written above a drawing (title, shape, remarks): the style, text and height of each line."""
     if panel.title:
         style, size = ("heading", _HEADING) if is_inside else ("title", _TITLE)
-        yield _CaptionLine(style, shorten(panel.title, width=room, measure=_measure(_BOLD * size)), 20.0)
+        yield style, shorten(panel.title, width=room, measure=_measure(_BOLD * size)), 20.0
     if summary:
-        yield _CaptionLine("small", shorten(summary, width=room, measure=_measure(_SMALL)), 18.0)
+        yield "small", shorten(summary, width=room, measure=_measure(_SMALL)), 18.0
     for note in panel.notes:
         for line in wrap(note.text, width=room, lines=_NOTE_LINES, measure=_measure(_SMALL)):
-            yield _CaptionLine("small reason" if note.is_bad else "small remark", line, 16.0)
-
-
-def _question(sheet: _Sheet) -> Iterator[str]:
-    middle, top = sheet.x(0), sheet.y(0)
-    wide, high = _PILL
-    left = middle - wide / 2
-    yield f'<rect class="pill" x="{left:.1f}" y="{top:.1f}" width="{wide}" height="{high}" rx="{high / 2}"/>'
-    yield _text("body", middle, top + high / 2 + 4, "question", anchor="middle")
+            yield "small reason" if note.is_bad else "small remark", line, 16.0
 
 
 def _card(sheet: _Sheet, box: int, lettered: _Lettered) -> Iterator[str]:
     card = lettered.card
     width, height = sheet.widths[box], sheet.box_height(box)
-    left, top = sheet.x(box) - width / 2, sheet.y(box)
+    left, top = sheet.routes.x[box] - width / 2, sheet.y(box)
     states = (("answer", card.is_answer), ("faint", not card.is_live), ("bad", card.state == "failed"))
     yield f'<g class="{" ".join(["step", *(name for name, holds in states if holds)])}">'
     yield f"<title>{escape(card.tooltip)}</title>"

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -99,15 +98,11 @@ def ink_text(directions: Sequence[int]) -> str:
     """Draw one line of lanes, two characters a lane, carrying horizontal ink into the gap between lanes."""
     drawn = []
     for place, ink in enumerate(directions):
-        following = [other for other in directions[place + 1 :] if other & (_LEFT | _RIGHT)]
-        crosses = ink & _RIGHT or (not ink & (_LEFT | _RIGHT) and _is_inside(directions, place) and following)
+        before = any(other & _RIGHT for other in directions[:place])
+        after = any(other & (_LEFT | _RIGHT) for other in directions[place + 1 :])
+        crosses = ink & _RIGHT or (not ink & (_LEFT | _RIGHT) and before and after)
         drawn.append(_LINES[ink] + ("─" if crosses else " "))
     return "".join(drawn).rstrip()
-
-
-def _is_inside(directions: Sequence[int], place: int) -> bool:
-    """Whether a horizontal line passes beneath this lane: one that is open to the right began further left."""
-    return any(ink & _RIGHT for ink in directions[:place])
 
 
 _WIDEST = 110  # our choice: longer lines are hard to read
@@ -117,13 +112,6 @@ _SUBTASK_LINES = 2
 _REASON_LINES = 12
 _BAD = "red"
 _STATE_STYLES = {"waiting": "dim", "running": "blue", "done": "green", "failed": "bold red", "pruned": "dim"}
-_Mark = Literal["step", "dead", "conductor", "answer"]
-_MARKS: dict[_Mark, tuple[str, str]] = {
-    "step": ("●", "cyan"),
-    "dead": ("○", "dim"),
-    "conductor": ("◆", "magenta"),
-    "answer": ("◉", "bold green"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +159,7 @@ _NO_LANES = LaneRow((), 0, (False,), (False,))
 
 def _step(card: Card, row: LaneRow, indent: int, width: int) -> Iterator[Text]:
     room = max(min(width - indent, _WIDEST), 1)
-    mark, mark_style = _MARKS[_mark(card)]
+    mark, mark_style = _mark(card)
     below = ink_text(column(row.below))
     if row.joint:
         yield Text(ink_text(row.joint), style="dim")
@@ -191,12 +179,13 @@ def _wrap(text: str, width: int, lines: int) -> tuple[str, ...]:
     return wrap(text, width=width, lines=lines, measure=cell_len)
 
 
-def _mark(card: Card) -> _Mark:
+def _mark(card: Card) -> tuple[str, str]:
+    """The sign of a step, and its style."""
     if not card.is_live:
-        return "dead"
+        return "○", "dim"
     if card.is_conductor:
-        return "conductor"
-    return "answer" if card.is_answer else "step"
+        return "◆", "magenta"
+    return ("◉", "bold green") if card.is_answer else ("●", "cyan")
 
 
 def _header(card: Card) -> list[tuple[str, str]]:
