@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import wfdsl
-from tests.viewer.conftest import NESTED, POOL, TWO, conduct, nesting_pool, plan, solve
+from tests.viewer.conftest import NESTED, POOL, TWO, nesting_pool, plan, solve
 from tests.viewer.test_evaluations import evaluated
 
 from .conftest import Viewer, Watched, in_thread, open_context
@@ -228,19 +228,6 @@ def test_a_step_is_asked_again_at_the_price_that_is_shown(home: Path, watched: W
     page.get_by_text("differs in: worker, subtask, reply").wait_for()
 
 
-def test_a_step_of_a_round_is_asked_again_at_the_price_that_is_shown(home: Path, watched: Watched) -> None:
-    run = in_thread(lambda: conduct(home / "pool.toml", home / "journal.db"))
-    page = watched.go(f"/runs/{run.id}#step=0.0.1")
-
-    page.get_by_role("link", name="Ask again").click()
-    page.get_by_text("at most 1", exact=True).wait_for()
-    page.get_by_role("button", name="Ask again for at most").click()
-
-    page.locator(".status .state.done").wait_for()
-    page.get_by_role("link", name="compare them").wait_for()
-    page.locator(".answer").get_by_text("It is 180 km.").wait_for()
-
-
 def test_an_exported_page_needs_nothing_else(home: Path, watched: Watched, chromium: Any, tmp_path: Path) -> None:
     run = ask(home, "What is <b>2+2</b>?")
     page = watched.go(f"/runs/{run.id}")
@@ -257,18 +244,6 @@ def test_an_exported_page_needs_nothing_else(home: Path, watched: Watched, chrom
     assert alone.page.get_by_text("What is <b>2+2</b>?").first.is_visible()
     context.close()
     assert alone.faults == []
-
-
-def test_the_page_that_the_command_writes_is_the_exported_one(
-    home: Path, viewer: Viewer, chromium: Any, tmp_path: Path
-) -> None:
-    run = ask(home, "What is <b>2+2</b>?")
-    file, env = tmp_path / "shown.html", {**os.environ, "WFDSL_HOME": str(home)}
-    command = [sys.executable, "-m", "wfdsl", "show", "--run", run.id, "--format", "html"]
-    with file.open("w") as out:
-        subprocess.run(command, env=env, stdout=out, check=True, timeout=60)
-    exported = open_context(chromium, viewer).request.get(f"{viewer.root}/runs/{run.id}/export.html").text()
-    assert file.read_text("utf-8").strip() == exported.strip()
 
 
 def test_a_run_is_copied_as_markdown_json_and_workflow_file(home: Path, watched: Watched) -> None:

@@ -96,7 +96,6 @@ def options(draw: st.DrawFn, workflow: Workflow) -> Options:
         "title": draw(_texts),
         "description": draw(_texts),
         "workers": draw(st.dictionaries(st.integers(0, 9), _texts, max_size=3)),
-        "all_copies": draw(st.booleans()),
         "opened": draw(st.sets(st.integers(0, 5))),
         "conductors": draw(st.frozensets(st.integers(0, 9), max_size=2)),
         "status": draw(

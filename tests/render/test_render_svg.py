@@ -1,11 +1,14 @@
 """The SVG picture: well-formed whatever is in it, whole in itself, and no line runs through a box."""
 
+import os
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, random_workflow, workflows
 from tests.render.edge_reader import edges_in, seen_in
@@ -80,12 +83,16 @@ def test_every_style_is_kept_to_the_picture() -> None:
     assert all(selector == ".wfdsl" or selector.startswith(".wfdsl ") for selector in selectors)
 
 
-def test_a_notebook_shows_the_picture() -> None:
-    assert MIXED._repr_svg_() == to_svg(MIXED)
-
-
-def test_a_picture_is_the_same_every_time() -> None:
-    assert to_svg(MIXED) == to_svg(MIXED)
+def test_a_picture_is_the_same_in_every_process() -> None:
+    code = (
+        "from tests.render.drawn_workflows import random_workflow; from wfdsl import to_svg\n"
+        "print([to_svg(random_workflow(seed)) for seed in (8, 9, 11)])"
+    )
+    drawn = {
+        subprocess.check_output([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, timeout=60)
+        for seed in ("1", "2")
+    }
+    assert len(drawn) == 1
 
 
 def test_the_answer_dead_steps_and_conductors_stand_out() -> None:
@@ -122,12 +129,6 @@ def test_status_is_laid_over_the_steps() -> None:
     assert {"failed", "no reply"} <= set(texts(svg))
 
 
-def test_names_workers_and_title_are_used() -> None:
-    shown = texts(to_svg(DEAD, names=["plan", "lost", "end"], title="My title", workers={0: "gemini"}))
-
-    assert {"My title", "plan", "lost", "end", "gemini", "worker 1"} <= set(shown)
-
-
 def test_names_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="3 steps but 1 name"):
         to_svg(DEAD, names=["one"])
@@ -137,6 +138,7 @@ def test_a_workflow_without_steps_is_drawn() -> None:
     assert "question" in texts(to_svg(Workflow(())))
 
 
+@settings(max_examples=20)
 @given(workflows(max_steps=30))
 def test_text_stays_inside_its_card(workflow: Workflow) -> None:
     for card in cards(to_svg(workflow)):
@@ -176,22 +178,6 @@ def test_boxes_and_lanes_of_a_row_keep_apart(graph: tuple[int, list[tuple[int, i
             assert room > (-0.01 if isinstance(left, Lane) and isinstance(right, Lane) else 19.99)
 
 
-@given(graphs())
-def test_each_line_goes_down_row_by_row_through_lanes_of_its_own_end(graph: tuple[int, list[tuple[int, int]]]) -> None:
-    count, edges = graph
-
-    layout = place(edges, [200.0] * count, lane=14, gap=20, row_length=8)
-
-    row = {spot: number for number, spots in enumerate(layout.rows) for spot in spots}
-    assert set(layout.lines) == set(edges)
-    for (source, target), spots in layout.lines.items():
-        assert (spots[0], spots[-1]) == (source, target)
-        assert [row[spot] for spot in spots] == list(range(row[source], row[target] + 1))
-        for lane in spots[1:-1]:
-            assert isinstance(lane, Lane)
-            assert lane.box == (source if lane.end == "from" else target)
-
-
 def test_a_chain_is_straight_even_with_shortcuts() -> None:
     edges = [(i, i + 1) for i in range(8)] + [(i, 8) for i in range(7)]
 
@@ -212,9 +198,3 @@ def test_a_join_stands_centred_below_what_it_joins() -> None:
 
     assert layout.x[2] == pytest.approx((layout.x[0] + layout.x[1]) / 2)
     assert layout.x[6] == pytest.approx((layout.x[2] + layout.x[5]) / 2)
-
-
-def test_lines_that_need_not_cross_do_not() -> None:
-    layout = place([(0, 3), (1, 2)], [200.0] * 4, lane=14, gap=20, row_length=8)
-
-    assert (layout.x[0] < layout.x[1]) == (layout.x[3] < layout.x[2])

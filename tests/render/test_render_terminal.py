@@ -1,4 +1,4 @@
-"""The terminal drawing: fits any width and encoding, shows order, who sees whom, who works, and what is asked."""
+"""The terminal drawing: fits any width, shows order, who sees whom, who works, and what is asked."""
 
 import io
 from typing import Literal
@@ -16,13 +16,11 @@ from wfdsl.render.status import StepStatus
 from wfdsl.render.terminal import TerminalDrawing, lane_rows
 
 
-def printed(drawing: TerminalDrawing, *, width: int = 80, encoding: str = "utf-8", colour: bool = False) -> str:
-    page = io.BytesIO()
-    file = io.TextIOWrapper(page, encoding=encoding, newline="\n")
+def printed(drawing: TerminalDrawing, *, width: int = 80, colour: bool = False) -> str:
+    file = io.StringIO()
     system: Literal["truecolor"] | None = "truecolor" if colour else None
     Console(file=file, width=width, color_system=system, force_terminal=colour, no_color=not colour).print(drawing)
-    file.flush()
-    return page.getvalue().decode(encoding)
+    return file.getvalue()
 
 
 def test_a_mixed_workflow_as_it_looks() -> None:
@@ -64,33 +62,12 @@ def test_a_dead_step_is_hollow_and_its_lane_ends() -> None:
     )
 
 
-def test_ascii_where_the_encoding_is_not_utf_8() -> None:
-    workflow = Workflow((Step(0, "Größe"), Step(1, "日本"), Step(0, "Join.", "all")))
-
-    assert printed(to_terminal(workflow), encoding="ascii") == (
-        "3 steps - independent-then-aggregate - depth 2 - width 2\n"
-        "\n"
-        "*   step 0  worker 0\n"
-        "|   Gr\\xf6\\xdfe\n"
-        "| * step 1  worker 1\n"
-        "| | \\u65e5\\u672c\n"
-        "+-+\n"
-        "@   step 2  worker 0  <- all  answer\n"
-        "    Join.\n"
-    )
-
-
-def test_latin_1_keeps_the_letters_that_it_has() -> None:
-    assert "Größe" in printed(to_terminal(Workflow((Step(0, "Größe 日本"),))), encoding="latin-1")
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
-@pytest.mark.parametrize("width", [8, 40, 80, 200])
+@pytest.mark.parametrize("width", [8, 80])
 @given(data=st.data())
-def test_no_line_is_wider_than_the_console(data: st.DataObject, width: int, encoding: str) -> None:
+def test_no_line_is_wider_than_the_console(data: st.DataObject, width: int) -> None:
     workflow = data.draw(workflows())
 
-    found = printed(to_terminal(workflow, **data.draw(options(workflow))), width=width, encoding=encoding)
+    found = printed(to_terminal(workflow, **data.draw(options(workflow))), width=width)
 
     assert all(cell_len(line) <= width for line in found.split("\n"))
     assert not set(found) & set(map(chr, [*range(10), *range(11, 32), 127]))
@@ -119,7 +96,7 @@ def test_colour_only_adds_colour() -> None:
 def test_too_many_lanes_for_the_width_leave_the_words() -> None:
     workflow = Workflow((*(Step(i, "Solve.") for i in range(30)), Step(0, "Pick.", "all")))
 
-    narrow, wide = (printed(to_terminal(workflow, all_copies=True), width=width) for width in (40, 160))
+    narrow, wide = (printed(to_terminal(workflow, opened=range(len(workflow))), width=width) for width in (40, 160))
 
     assert "│" not in narrow
     assert "◉ step 30  worker 0  ← all  answer" in narrow

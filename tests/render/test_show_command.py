@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wfdsl import Step, Workflow
 from wfdsl.cli.main import main
-from wfdsl.interpreter.record import Run, StepRecord
+from wfdsl.interpreter.record import Run
 
 COMPLETION = """\
 model_id = [2, 0, 1]
@@ -34,19 +33,6 @@ def test_the_terminal_drawing_is_the_default(workflow: str, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("chosen", "start"),
-    [("mermaid", "flowchart TD"), ("svg", "<svg ")],
-)
-def test_each_format_goes_to_standard_output(
-    workflow: str, chosen: str, start: str, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    code = main(["show", workflow, "--format", chosen])
-
-    assert code == 0
-    assert capfdbinary.readouterr().out.decode("utf-8").startswith(start)
-
-
-@pytest.mark.parametrize(
     ("name", "start"),
     [("a.svg", "<svg "), ("a.MMD", "flowchart"), ("a.txt", "3 steps · chain")],
 )
@@ -55,15 +41,6 @@ def test_the_suffix_of_the_file_picks_the_format(workflow: str, tmp_path: Path, 
 
     assert code == 0
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
-
-
-def test_an_asked_format_wins_over_the_suffix(workflow: str, tmp_path: Path) -> None:
-    out = tmp_path / "picture.out"
-
-    code = main(["show", workflow, "--format", "svg", "-o", str(out)])
-
-    assert code == 0
-    assert ET.parse(out).getroot().tag.endswith("svg")
 
 
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -132,20 +109,6 @@ def test_a_wrong_workflow_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == ""
 
 
-def test_no_color_is_honoured(
-    workflow: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    main(["show", workflow])
-    coloured = capsys.readouterr().out
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    main(["show", workflow])
-
-    assert "\x1b[36m" in coloured
-    assert "\x1b[36m" not in capsys.readouterr().out
-
-
 RUN = "20260102-030405-abcdef01"
 
 
@@ -196,22 +159,6 @@ def test_a_run_is_found_by_its_id_by_its_beginning_and_in_a_record_file(
         assert drawn(capfdbinary, "--run", name, "--format", "mermaid") == newest
 
 
-def test_a_record_file_needs_no_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "none"))
-    step = StepRecord(0, 0, "ann", response="42", status="done", started=1.0, finished=3.5, list_usd=0.25)
-    run = Run(RUN, Workflow((Step(0, "Say it."),)), "Q", (step,), "done", 1.0, 3.5, names=("speak",))
-    (tmp_path / "record.json").write_text(run.to_json())
-
-    picture = drawn(capfdbinary, "--run", str(tmp_path / "record.json"))
-
-    assert f"run {RUN}: done" in picture
-    assert "speak  ann" in picture
-    assert "done · 2.5 s · $0.25" in picture
-    assert not (tmp_path / "none").exists()
-
-
 @pytest.mark.parametrize("name", ["nope", "record.json"])
 def test_an_unknown_run_or_a_file_that_is_no_record_is_one_line(
     failed_run: Path, name: str, capsys: pytest.CaptureFixture[str]
@@ -224,28 +171,3 @@ def test_an_unknown_run_or_a_file_that_is_no_record_is_one_line(
     out, err = capsys.readouterr()
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert ("has no run 'nope'" in err) or ("not a run record" in err)
-
-
-def test_a_run_without_any_journal_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "none"))
-
-    code = main(["show", "--run", "last"])
-
-    assert code == 2
-    assert "nothing has been run yet" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["FILE", "--run", "last"], "not allowed with argument"), ([], "one of the arguments FILE --run is required")],
-)
-def test_either_a_file_or_a_run_is_drawn(
-    workflow: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["show", *(workflow if argument == "FILE" else argument for argument in arguments)])
-
-    assert stop.value.code == 2
-    assert message in capsys.readouterr().err

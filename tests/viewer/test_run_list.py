@@ -9,7 +9,6 @@ from typing import get_args
 import pytest
 from starlette.testclient import TestClient
 
-from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl.protocols import RunStatus
 from wfdsl.viewer.changes import RunIndex
 
@@ -121,36 +120,6 @@ def test_a_damaged_journal_is_an_error_page(client: TestClient, journal: Path) -
 
     assert answer.status_code == 500
     assert "is not a database" in answer.text
-
-
-def test_a_long_list_is_read_less_often_but_a_new_run_is_found_at_once(
-    ask: Ask, journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("wfdsl.viewer.changes._SLOW_S", 0.0)
-    monkeypatch.setattr("wfdsl.viewer.changes._PAUSE", 1e9)
-    index = RunIndex(journal)
-    first = ask()
-    assert [run.id for run in index.runs()] == [first.id]
-
-    second = ask()
-
-    assert [run.id for run in index.runs()] == [first.id]
-    assert index.find(second.id) is not None
-    assert [run.id for run in index.runs()] == [second.id, first.id]
-    index.close()
-
-
-def test_reading_a_journal_changes_nothing_in_it(ask: Ask, journal: Path) -> None:
-    run = ask()
-    index = RunIndex(journal)
-    index.runs()
-    before = index._file_version()
-
-    run_of(journal, run.id)
-    summaries(journal)
-
-    assert index._file_version() == before
-    index.close()
 
 
 @pytest.mark.parametrize("status", get_args(RunStatus))

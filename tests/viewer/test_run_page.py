@@ -59,42 +59,23 @@ def test_what_a_worker_saw_names_the_step_of_each_reply(client: TestClient, ask:
     assert "Its reply is seen by" in client.get(f"/view/runs/{run.id}/steps/0").text
 
 
-@pytest.mark.parametrize("path", ["runs/none", "runs/none/steps/0", "runs/{id}/steps/7", "runs/{id}/steps/0.0.0"])
-def test_what_is_not_there_is_named(client: TestClient, ask: Ask, path: str) -> None:
-    run = ask()
-
-    answer = client.get(f"/view/{path.format(id=run.id)}")
-
-    assert answer.status_code == 404
-    assert "has no run &#39;none&#39;" in answer.text or "has no step" in answer.text
-
-
 @pytest.mark.parametrize(
     "path",
     [
-        "?view=odd",
-        "/export.exe",
-        "/text?part=odd",
-        "/text?part=question&number=9",
-        "/text?part=question&number=-1",
-        "/steps/0/text?part=message&number=99",
-        "/steps/0/text?part=message&number=x",
+        "none",
+        "none/steps/0",
+        "{id}/steps/7",
+        "{id}/steps/0.0.0",
+        "{id}?view=odd",
+        "{id}/export.exe",
+        "{id}/text?part=odd",
+        "{id}/text?part=question&number=9",
+        "{id}/text?part=question&number=-1",
+        "{id}/steps/0/text?part=message&number=99",
     ],
 )
-def test_odd_addresses_are_refused(client: TestClient, ask: Ask, path: str) -> None:
-    assert client.get(f"/view/runs/{ask().id}{path}").status_code == 404
-
-
-def test_copies_share_a_card_unless_each_is_asked_for(client: TestClient, ask: Ask) -> None:
-    workflow = wfdsl.Workflow.from_lists([0, 0, 0, 1], ["a", "a", "a", "b"], [[], [], [], "all"])
-    run = ask(workflow=workflow)
-
-    together = client.get(f"/view/runs/{run.id}?view=graph").text
-    alone = client.get(f"/view/runs/{run.id}?view=graph&open=0").text
-
-    assert 'data-steps="0 1 2"' in together
-    assert 'data-steps="0 1 2"' not in alone
-    assert "One of 3 equal steps" in client.get(f"/view/runs/{run.id}/steps/1").text
+def test_what_is_not_there_is_named(client: TestClient, ask: Ask, path: str) -> None:
+    assert client.get(f"/view/runs/{path.format(id=ask().id)}").status_code == 404
 
 
 def test_one_stack_of_copies_is_opened_and_closed(client: TestClient, ask: Ask) -> None:
@@ -111,6 +92,7 @@ def test_one_stack_of_copies_is_opened_and_closed(client: TestClient, ask: Ask) 
     ]
     opened = client.get(f"{address}?view=graph&open=0&open=3").text
     assert cards(opened) == [str(step) for step in range(7)]
+    assert "One of 3 equal steps" in client.get(f"{address}/steps/1").text
     assert [query for query, _ in toggles(opened, "Stack the")] == ["view=graph&open=3", "view=graph&open=0"]
 
 
@@ -126,18 +108,14 @@ def cards(page: str) -> list[str]:
 
 
 def test_a_large_graph_is_drawn_only_when_asked_for(client: TestClient, ask: Ask) -> None:
-    count = 120
-    workflow = wfdsl.Workflow.from_lists(
-        [0] * count, [f"step {n}" for n in range(count)], [[n - 1] if n else [] for n in range(count)]
-    )
-    run = ask(workflow=workflow)
+    access: list[Any] = ["all"] * 101
+    run = ask(workflow=wfdsl.Workflow.from_lists([0] * 101, [f"step {n}" for n in range(101)], access))
 
     page = client.get(f"/view/runs/{run.id}?view=graph").text
-    drawn = client.get(f"/view/runs/{run.id}?view=graph&draw=1").text
 
     assert "<svg" not in page
     assert "&amp;draw=1" in page
-    assert drawn.count('data-steps="') == count
+    assert "<svg" in client.get(f"/view/runs/{run.id}?view=graph&draw=1").text
 
 
 def test_steps_inside_a_step_have_paths_and_pages_of_their_own(client: TestClient, ask: Ask) -> None:

@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -52,7 +53,6 @@ class Written(NamedTuple):
     label: str
     text: str
     problems: tuple[str, ...]
-    is_last: bool
 
 
 class Link(NamedTuple):
@@ -122,34 +122,8 @@ class Page:
 
 
 _FIGURES = ("time", "tokens", "cost", "retries", "source")
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1f2430;--soft:#5b6472;--page:#ffffff;--box:#f6f7f9;--line:#d5d9e0;--link:#1d5bc4;
---good:#14713f;--bad:#b3261e;--warn:#7a5000}
-@media (prefers-color-scheme:dark){:root{--ink:#e6e9ef;--soft:#a3acbb;--page:#16191f;--box:#20242c;--line:#39404c;
---link:#8ab4f8;--good:#4cc38a;--bad:#ff9d96;--warn:#e3b34d}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:72rem;padding:1rem 1.25rem 4rem;background:var(--page);color:var(--ink);
-font:15px/1.5 -apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif}
-h1{font-size:1.35rem;margin:.5rem 0;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:1.75rem 0 .5rem}
-h3{font-size:.8rem;margin:1rem 0 .25rem;color:var(--soft);font-weight:600}
-a{color:var(--link)}:focus-visible{outline:3px solid var(--link);outline-offset:2px}
-.skip{position:absolute;left:-100rem}.skip:focus{position:static}
-dl{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:.25rem 0}dt{color:var(--soft);font-size:.8rem}dd{margin:0}
-figure{margin:1rem 0;overflow-x:auto}
-pre{margin:0;padding:.6rem .8rem;background:var(--box);border:1px solid var(--line);border-radius:8px;
-white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:plaintext;font:13px/1.5 ui-monospace,Menlo,Consolas,monospace}
-details{border:1px solid var(--line);border-radius:8px;margin:.5rem 0;padding:0 .8rem}
-details[open]{padding-bottom:.8rem}
-summary{cursor:pointer;padding:.5rem 0;overflow-wrap:anywhere}
-summary .name{font-weight:600}summary .soft,.soft{color:var(--soft)}
-.state{font-size:.8rem;font-weight:600;border:1px solid;border-radius:99px;padding:0 .5rem;color:var(--soft)}
-.state.done{color:var(--good)}.state.failed{color:var(--bad)}details.failed{border:2px solid var(--bad)}
-.note{color:var(--warn);overflow-wrap:anywhere}.note.bad{color:var(--bad);font-weight:600}
-.error{border-color:var(--bad);color:var(--bad)}
-ul{margin:.25rem 0;padding-left:1.25rem}
-@media print{details{break-inside:avoid}}
-""".strip()
-_STYLE += f"\n{MARKUP_STYLE}"
+_HERE = Path(__file__).parent
+_STYLE = f"{(_HERE / 'styles' / 'page.css').read_text('utf-8').strip()}\n{MARKUP_STYLE}"
 
 
 def page_of_value(workflow: Workflow, options: Options) -> Page:
@@ -167,7 +141,8 @@ def page_of_value(workflow: Workflow, options: Options) -> Page:
 def _planned(drawing: Drawing) -> Iterator[StepText]:
     """The steps of a workflow that has not run."""
     names = [drawing.names[step] if drawing.names else f"step {step}" for step in range(len(drawing.workflow))]
-    for index, card in drawing.by_step():
+    cards = {step: card for card in drawing.cards for step in card.steps}
+    for index, card in sorted(cards.items(), key=itemgetter(0)):
         yield StepText(
             path=(index,),
             name=names[index],
@@ -205,7 +180,7 @@ def hash_of(style: str) -> str:
 
 @cache
 def _template(name: str) -> Template:
-    return environment(Path(__file__).parent / "templates").get_template(name)
+    return environment(_HERE / "templates").get_template(name)
 
 
 def environment(folder: Path) -> Environment:

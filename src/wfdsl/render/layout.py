@@ -1,8 +1,6 @@
 """Places for boxes and lines in rows from top to bottom, so that no line runs through a box (Sugiyama's method).
 
-It is our own because none of the kept libraries serves: grandalf is GPL/EPL and has had no release since 2023,
-pyelk is EPL, and fast-sugiyama is compiled, without wheels for Intel Macs, musl or older glibc, and does not keep
-siblings in step order; a picture must not decide where the language can be installed.
+It is our own because grandalf and pyelk are GPL/EPL, and fast-sugiyama is compiled and does not keep siblings in order.
 
 Rows are waves of execution. A line that spans several rows gets a narrow lane in each row between, and lines that
 share a source or a target share their lanes. Positions solve, row by row, a least-squares problem that pulls

@@ -1,20 +1,19 @@
 """A reply as HTML: Markdown, tables, code in colours, formulas as MathML. Made without a script, and it stays text.
 
 Nothing that a model wrote becomes an element by itself: HTML is escaped, links and images are shown with their address
-and lead nowhere, and of a formula only the elements and attributes of a list are kept. Needs latex2mathml (the extra
-`view`) for formulas; without it they are shown as they were written.
+and lead nowhere, and of a formula only the elements and attributes of a list are kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
 from html import escape
-from importlib.util import find_spec
-from typing import Any, Final, cast
+from pathlib import Path
+from typing import Any, Final
 from xml.etree import ElementTree
 
+from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
@@ -42,21 +41,7 @@ _ATTRIBUTES: Final = re.compile(
     "minsize|maxsize|width|symmetric|largeop|movablelimits|columnalign|rowspacing|columnspacing|notation"
 )
 _NAMESPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
-STYLE: Final = """
-.markup{overflow-wrap:anywhere}.markup>:first-child{margin-top:0}.markup>:last-child{margin-bottom:0}
-.markup p,.markup ul,.markup ol,.markup table,.markup pre,.markup blockquote{margin:.5rem 0}
-.markup h4,.markup h5,.markup h6{margin:.75rem 0 .25rem;font-size:1rem}
-.markup table{width:auto;display:block;overflow-x:auto;border-collapse:collapse}
-.markup th,.markup td{border:1px solid var(--line);padding:.25rem .5rem}
-.markup .right{text-align:right}.markup .center{text-align:center}
-.markup blockquote{border-left:3px solid var(--line);padding-left:.75rem}
-.markup .address{color:var(--soft)}.markup math[display=block]{margin:.5rem 0;overflow-x:auto}
-.markup menclose{border:1px solid;padding:.1em .3em}
-.markup .k,.markup .kd,.markup .kn,.markup .ow{color:var(--link);font-weight:600}
-.markup .s,.markup .s1,.markup .s2,.markup .sd{color:var(--good)}.markup .c1,.markup .cm,.markup .c{color:var(--soft)}
-.markup .mi,.markup .mf,.markup .nb{color:var(--warn)}
-details.raw{border:0;padding:0;margin:.25rem 0}details.raw>summary{color:var(--soft);font-size:.8rem;padding:0}
-""".strip()
+STYLE: Final = (Path(__file__).parent / "styles" / "markup.css").read_text("utf-8").strip()
 """The style of what `markup` gives; the page has the colours as variables."""
 
 
@@ -158,19 +143,10 @@ def _block_formula(state: StateBlock, first: int, last: int, silent: bool) -> bo
     return True
 
 
-@cache
-def _converter() -> Callable[..., str] | None:
-    if find_spec("latex2mathml") is None:
-        return None
-    from latex2mathml.converter import convert  # noqa: PLC0415
-
-    return cast("Callable[..., str]", convert)
-
-
 def _formula(latex: str, source: str, *, is_block: bool) -> str:
     """A formula as MathML, or its source where it cannot be read or is more than a formula."""
-    convert, plain = _converter(), f"<code>{escape(source)}</code>"
-    if convert is None or _MARKUP.search(latex):
+    plain = f"<code>{escape(source)}</code>"
+    if _MARKUP.search(latex):
         return plain
     try:
         tree = ElementTree.fromstring(convert(latex, display="block" if is_block else "inline"))

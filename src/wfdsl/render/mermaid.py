@@ -45,15 +45,11 @@ def _lines(panel: Panel) -> Iterator[str]:
         for each in found:
             yield from _subgraph(each)
         yield from _links(found)
-    drawings = [(each, each.panel.shown) for each in found if each.panel.shown]
-    classes = [(f"{_prefix(each, found)}s{card.index}", _classes(card)) for each, its in drawings for card in its.cards]
+    drawings = [(f"p{each.number}" if len(found) > 1 else "", each.panel.shown) for each in found if each.panel.shown]
+    classes = [(f"{prefix}s{card.index}", _classes(card)) for prefix, its in drawings for card in its.cards]
     used = {name for _, names in classes for name in names}
     yield from (f"  {line}" for line in _CLASSES if line.split()[1] in used)
     yield from (f"  class {node} {name}" for node, names in classes for name in names[1:])
-
-
-def _prefix(each: Placed, found: Sequence[Placed]) -> str:
-    return f"p{each.number}" if len(found) > 1 else ""
 
 
 def _subgraph(each: Placed) -> Iterator[str]:

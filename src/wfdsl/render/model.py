@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
-from wfdsl.graph import Topology, graph_of, is_conductor
+from wfdsl.graph import Graph, graph_of, is_conductor
 from wfdsl.language.tree import ALL, Access, Worker
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.status import State, StepStatus, dollars, duration
@@ -26,8 +26,6 @@ FEWEST_COPIES: Final = 3
 """As many equal steps share one card; two side by side are as easy to read as one card that says so. Our choice."""
 WIDEST: Final = 8
 """More cards of equal neighbours share one that lists their steps. Our choice."""
-_MOST_REASONS: Final = 3
-"""Reasons of failure that the card of copies lists; our choice."""
 _MOST_LISTED: Final = 3
 """Neighbouring indices that are listed one by one; our choice."""
 _WORST_FIRST: Final[tuple[State, ...]] = ("failed", "running", "waiting", "done", "pruned")
@@ -48,8 +46,6 @@ class Options(TypedDict, total=False):
     """The state of steps in a run."""
     conductors: Collection[int]
     """The indices of workers that are Conductors."""
-    all_copies: bool
-    """Whether each copy of a step gets a card of its own."""
     opened: Collection[int]
     """Steps that get a card of their own, as do all copies of them."""
 
@@ -122,10 +118,7 @@ class Drawing:
     workflow: Workflow
     options: Options
     cards: tuple[Card, ...]
-    topology: Topology
-    depth: int
-    width: int
-    calls: int
+    graph: Graph
 
     @property
     def names(self) -> Sequence[str] | None:
@@ -153,13 +146,9 @@ class Drawing:
     @property
     def summary(self) -> str:
         """The shape in one line."""
-        dead = len(self.workflow) - self.calls
-        parts = [counted(len(self.workflow), "step"), self.topology, f"depth {self.depth}", f"width {self.width}"]
+        graph, dead = self.graph, len(self.workflow) - self.graph.calls
+        parts = [counted(len(self.workflow), "step"), graph.topology, f"depth {graph.depth}", f"width {graph.width}"]
         return " · ".join([*parts, f"{dead} dead"] if dead else parts)
-
-    def by_step(self) -> list[tuple[int, Card]]:
-        """The steps in order, each with its card."""
-        return sorted(((step, card) for card in self.cards for step in card.steps), key=lambda pair: pair[0])
 
     def card_of(self, step: int) -> int:
         """The position of the card that a step is on."""
@@ -254,19 +243,10 @@ def draw(workflow: Workflow, **options: Unpack[Options]) -> Drawing:
     names = options.get("names")
     if names is not None and len(names) != len(workflow):
         raise ValueError(f"{counted(len(workflow), 'step')} but {counted(len(names), 'name')}: give one for each")
-    graph = graph_of(workflow)
-    opened = range(len(workflow)) if options.get("all_copies") else options.get("opened", ())
-    groups = _groups(workflow, opened, options.get("conductors", ()))
+    groups = _groups(workflow, options.get("opened", ()), options.get("conductors", ()))
     position = {step: at for at, steps in enumerate(groups) for step in steps}
-    return Drawing(
-        workflow=workflow,
-        options=options,
-        cards=tuple(_card(workflow, steps, position, options) for steps in groups),
-        topology=graph.topology,
-        depth=graph.depth,
-        width=graph.width,
-        calls=graph.calls,
-    )
+    cards = tuple(_card(workflow, steps, position, options) for steps in groups)
+    return Drawing(workflow, options, cards, graph_of(workflow))
 
 
 def _groups(workflow: Workflow, opened: Collection[int], conductors: Collection[int]) -> list[tuple[int, ...]]:
@@ -374,9 +354,7 @@ def _reasons(known: Mapping[int, StepStatus], names: Sequence[str] | None) -> tu
             why[plain(state.error)].append(index)
     if len(known) == 1:
         return tuple(why)
-    found = [f"{_which(steps, names)}: {reason}" for reason, steps in why.items()]
-    more = len(found) - _MOST_REASONS
-    return tuple([*found[:_MOST_REASONS], f"and {counted(more, 'other reason')}"] if more > 0 else found)
+    return tuple(f"{_which(steps, names)}: {reason}" for reason, steps in why.items())
 
 
 def _which(steps: Sequence[int], names: Sequence[str] | None) -> str:

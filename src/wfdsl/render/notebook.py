@@ -37,5 +37,5 @@ class DrawnRun(Drawn):
     _pages = "wfdsl.render.run_page"
 
     def _repr_html_(self) -> str | None:
-        drawn: str = import_module("wfdsl.render.pictures").to_html_fragment(self)
+        drawn: str = import_module("wfdsl.render.html").fragment_of(self._page({}))
         return drawn

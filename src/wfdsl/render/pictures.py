@@ -21,7 +21,7 @@ def to_svg(value: Drawn, **options: Unpack[Options]) -> str:
 
     `names`, `title`, `description`, `workers` (index to name), `status` and `conductors` say what a workflow itself
     may not hold; runs and solutions know them, and so does a workflow that was loaded from a file.
-    `all_copies=True` draws each copy of a step by itself, `opened` those of the steps with these indices.
+    `opened` draws by themselves the copies of the steps with these indices.
 
     Raises:
         ValueError: `names` has not one name for each step.
@@ -86,13 +86,6 @@ def to_html(value: Drawn, **options: Unpack[Options]) -> str:
     from wfdsl.render.html import html_of  # noqa: PLC0415  (start-up: Markdown and Pygments)
 
     return html_of(_drawn(value)._page(options))
-
-
-def to_html_fragment(value: Drawn) -> str:
-    """The part of the page that a notebook shows."""
-    from wfdsl.render.html import fragment_of  # noqa: PLC0415  (start-up: Markdown and Pygments)
-
-    return fragment_of(_drawn(value)._page({}))
 
 
 def picture_of(value: Drawn, **options: Unpack[Options]) -> Panel:

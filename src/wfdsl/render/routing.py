@@ -8,7 +8,7 @@ is above that of the second, and where no order of tracks allows that, the secon
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -98,15 +98,13 @@ def _gap(segments: Sequence[Segment], x: dict[Spot, float]) -> Gap:
             _arrive(gap, x, lower, x[upper], [each for each in segments if each[1] == lower])
     while True:
         above = _above(segments, bundle, gap, x)
-        sorter = TopologicalSorter(
-            {each: {first for first, second, _ in above if second == each} for each in bundle.values()}
-        )
+        before = {each: dict.fromkeys(pair[0] for pair in above if pair[1] == each) for each in bundle.values()}
         try:
-            order = list(sorter.static_order())
+            order = list(TopologicalSorter(before).static_order())
             break
         except CycleError as error:
             circle = set(pairwise(error.args[1]))
-            for lower in {spot for first, second, spot in above if (first, second) in circle}:
+            for lower in dict.fromkeys(spot for first, second, spot in above if (first, second) in circle):
                 _move(lower, segments, gap, x)
     extent = {each: _extent(each, bundle, gap, x) for each in order}
     levels: dict[Bundle, int] = {}
@@ -176,14 +174,9 @@ def _extent(
     bundle: Bundle, bundles: Mapping[Segment, Bundle], gap: Gap, x: Mapping[Spot, float]
 ) -> tuple[float, float] | None:
     """From where to where the track of a bundle goes; None if all of its lines are straight."""
-    ends = list(_ends(bundle, bundles, gap, x))
+    own = [each for each, other in bundles.items() if other == bundle and x[each[0]] != gap.arrival[each]]
+    ends = [at for each in own for at in (x[each[0]], gap.arrival[each])]
     return (min(ends), max(ends)) if ends else None
-
-
-def _ends(bundle: Bundle, bundles: Mapping[Segment, Bundle], gap: Gap, x: Mapping[Spot, float]) -> Iterator[float]:
-    for segment, own in bundles.items():
-        if own == bundle and x[segment[0]] != gap.arrival[segment]:
-            yield from (x[segment[0]], gap.arrival[segment])
 
 
 def _meet(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:

@@ -102,7 +102,7 @@ def _log_only(log: RoundLog, path: StepPath, where: str) -> Section:
 def _written(completions: Sequence[Completion]) -> Iterator[Written]:
     for at, each in enumerate(completions):
         what = f"Asked again, time {at}" if at else "What the Conductor wrote"
-        yield Written(f"{what}: {each.reading}", each.text, each.problems, at == len(completions) - 1)
+        yield Written(f"{what}: {each.reading}", each.text, each.problems)
 
 
 def _steps(run: Run, path: StepPath, unlogged: Unlogged) -> tuple[StepText, ...]:

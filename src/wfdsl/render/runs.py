@@ -6,7 +6,7 @@ values that are runs import this module: pictures of workflows need neither inte
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TypeAlias
 
 from wfdsl.conductor.policy import ROOT_WORKFLOW
@@ -23,7 +23,7 @@ def panel_of_value(run: Run, options: Options) -> Panel:
     ending = f"run {run.id}: {ending_of(run)}"
     own = str(run.settings.get("origin", {}).get("title", ""))
     title = options.get("title") or (f"{own} · {ending}" if own else ending)
-    return _panel_of_run(run, title, (), (), options)
+    return _panel_of_run(run, title, (), (), options.get("opened", ()))
 
 
 def ending_of(run: Run) -> str:
@@ -41,32 +41,30 @@ def options_of_run(run: Run) -> Options:
     }
 
 
-def _panel_of_run(run: Run, title: str, notes: tuple[Note, ...], path: Path, options: Options) -> Panel:
+def _panel_of_run(run: Run, title: str, notes: tuple[Note, ...], path: Path, opened: Collection[int] = ()) -> Panel:
     if run.error:
         notes = (*notes, Note(plain(run.error), is_bad=True))
     if run.workflow == ROOT_WORKFLOW:
         notes = (*notes, *(note for log in rounds_of([run]) for note in notes_on(log)))
     own = options_of_run(run)
-    own["all_copies"] = options.get("all_copies", False)
-    own["opened"] = [*options.get("opened", ()), *(step.step for step in run.steps if step.nested)]
+    own["opened"] = [*opened, *(step.step for step in run.steps if step.nested)]
     return Panel(
         title=plain(title),
         notes=notes,
         drawing=draw(run.workflow, **own),
-        inside={step.step: tuple(_round_panels(run, step, path, options)) for step in run.steps if step.nested},
+        inside={step.step: tuple(_round_panels(run, step, path)) for step in run.steps if step.nested},
         path=path,
         is_shell=run.workflow == ROOT_WORKFLOW,
     )
 
 
-def _round_panels(run: Run, step: StepRecord, path: Path, options: Options) -> Iterator[Panel]:
+def _round_panels(run: Run, step: StepRecord, path: Path) -> Iterator[Panel]:
     """The panels of the rounds inside a step of the workflow at a path."""
-    own: Options = {"all_copies": options.get("all_copies", False)}
     where = "" if run.workflow == ROOT_WORKFLOW else f"{run.name_of(step.step)}, "
     for number, nested, logs in rounds_inside(step):
         notes = tuple(note for log in logs[:1] for note in notes_on(log))
         title = f"{where}round {number}: {ending_of(nested)}"
-        yield _panel_of_run(nested, title, notes, (*path, step.step, number), own)
+        yield _panel_of_run(nested, title, notes, (*path, step.step, number))
         for log in logs[1:]:
             yield Panel(title=plain(f"{where}round {log.round}: {RESULTS[log.result]}"), notes=tuple(notes_on(log)))
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.layout import Layout, place
+from wfdsl.render.layout import place
 from wfdsl.render.model import Card, Drawing, Panel, spans
 from wfdsl.render.routing import LANE, routed
 from wfdsl.render.text import shorten, text_width, wrap
@@ -38,47 +39,7 @@ _ROOMY, _NARROW, _MOST_ROOMY = 212.0, 168.0, 5  # widths of cards, and how many 
 _WIDEST_CAPTION = 720.0
 _BOLD = 1.15  # bold letters, and typefaces wider than Arial
 
-STYLE = """
-.wfdsl{max-width:100%;height:auto}
-.wfdsl text{font-family:-apple-system,"Segoe UI",Roboto,Helvetica,Arial,"Liberation Sans","DejaVu Sans","Noto Sans",
-sans-serif;fill:#1f2430}
-.wfdsl .page{fill:#fafbfc;stroke:#e3e6eb}
-.wfdsl .title{font-size:16px;font-weight:600}
-.wfdsl .heading{font-size:13.5px;font-weight:600}
-.wfdsl .body{font-size:12px;fill:#434a57}
-.wfdsl .small{font-size:11px;fill:#6b7280}
-.wfdsl .box{fill:#ffffff;stroke:#c9ced8;stroke-width:1.25}
-.wfdsl .answer .box{stroke:#2f6fde;stroke-width:2}
-.wfdsl .answer .tag{fill:#2f6fde;font-weight:600}
-.wfdsl .bad .box{stroke:#d0342c;stroke-width:2.5;fill:#fdecea}
-.wfdsl .bad .heading{fill:#b3261e}
-.wfdsl .count{fill:#1f2430;font-weight:700}
-.wfdsl .inner{fill:none;stroke:#d5d9e0;stroke-width:1}
-.wfdsl .pill{fill:#eceff4;stroke:#c9ced8;stroke-width:1.25}
-.wfdsl .line{fill:none;stroke:#8a93a3;stroke-width:1.5}
-.wfdsl .head{fill:#8a93a3}
-.wfdsl .faint{opacity:.5}
-.wfdsl .faint .box,.wfdsl .line.faint{stroke-dasharray:5 4}
-.wfdsl .running{fill:#2f6fde}.wfdsl .done{fill:#1a8a4f}.wfdsl .failed{fill:#b3261e}
-.wfdsl .reason{fill:#b3261e}.wfdsl .remark{fill:#8a5a00}
-.wfdsl .waiting,.wfdsl .pruned{fill:#8a93a3}
-.wfdsl .w0{fill:#4c78dd}.wfdsl .w1{fill:#e08a2c}.wfdsl .w2{fill:#2fa37c}.wfdsl .w3{fill:#c5527f}
-.wfdsl .w4{fill:#8b63d0}.wfdsl .w5{fill:#2aa0bd}.wfdsl .w6{fill:#b0a02a}.wfdsl .w7{fill:#d2604a}
-.wfdsl .w{fill:#8a93a3}
-@media (prefers-color-scheme:dark){
-.wfdsl text{fill:#e6e9ef}
-.wfdsl .page{fill:#16191f;stroke:#2b303a}
-.wfdsl .body{fill:#b9c0cc}.wfdsl .small{fill:#8f98a8}
-.wfdsl .box{fill:#20242c;stroke:#454c59}
-.wfdsl .pill{fill:#2a2f39;stroke:#454c59}
-.wfdsl .line{stroke:#737d8e}.wfdsl .head{fill:#737d8e}
-.wfdsl .answer .box{stroke:#6f9ff0}.wfdsl .answer .tag{fill:#6f9ff0}
-.wfdsl .bad .box{stroke:#f0776f;fill:#3a2224}.wfdsl .bad .heading{fill:#ff9d96}
-.wfdsl .count{fill:#e6e9ef}.wfdsl .inner{stroke:#39404c}
-.wfdsl .running{fill:#6f9ff0}.wfdsl .done{fill:#4cc38a}.wfdsl .failed{fill:#ff9d96}
-.wfdsl .reason{fill:#ff9d96}.wfdsl .remark{fill:#e3b34d}
-}
-""".strip()
+STYLE = (Path(__file__).parent / "styles" / "picture.css").read_text("utf-8").strip()
 
 
 LinkOf: TypeAlias = Callable[[Card, tuple[int, ...]], Mapping[str, str]]
@@ -105,13 +66,8 @@ class _Lettered(NamedTuple):
 
     @property
     def text_height(self) -> float:
-        return (
-            2 * _PAD
-            + _LINE * (2 + len(self.subtask) + len(self.notes))
-            + (6 if self.subtask else 0)
-            + (4 if self.notes else 0)
-            - 4
-        )
+        between = 6 * bool(self.subtask) + 4 * bool(self.notes) - 4
+        return 2 * _PAD + _LINE * (2 + len(self.subtask) + len(self.notes)) + between
 
     @property
     def height(self) -> float:
@@ -135,21 +91,27 @@ class _Sheet:
         margin = _INNER_MARGIN if is_inside else _MARGIN
         drawn = high = 0.0
         if drawing:
-            self.cards, self.widths, layout = _laid_out(drawing, inside)
-            self.routes = routed(layout)
+            edges = [(0, entry + 1) for entry in drawing.entries]
+            edges += [(source + 1, target + 1) for source, target in drawing.edges]
+            width = _ROOMY if max(Counter(drawing.ranks).values(), default=0) <= _MOST_ROOMY else _NARROW
+            self.cards = tuple(_lettered(card, width, inside.get(card.index, ())) for card in drawing.cards)
+            wide = (max([width, *(sheet.width + 2 * _INSET for sheet in each.inside)]) for each in self.cards)
+            self.widths = (float(_PILL[0]), *wide)
+            self.routes = routed(place(edges, self.widths, lane=LANE, gap=20, row_length=_ROW_LENGTH))
             self.heights = tuple(max(map(self.box_height, row)) for row in self._boxes())
             drawn = max(self.routes.x[spot] + self.widths[spot] / 2 for row in self._boxes() for spot in row)
             drawn = max(drawn, *(at + LANE / 2 for at in self.routes.x.values()))
             high = sum(self.heights) + sum(gap.height for gap in self.routes.gaps)
         summary = drawing.summary if drawing else ""
-        caption = max(_BOLD * text_width(panel.title, _TITLE), text_width(summary, _SMALL), *_note_widths(panel))
+        notes = [text_width(note.text, _SMALL) for note in panel.notes]
+        caption = max(_BOLD * text_width(panel.title, _TITLE), text_width(summary, _SMALL), 0.0, *notes)
         below = max((sheet.width for sheet in self.below), default=0.0)
         self.width = max(max(drawn, min(caption, _WIDEST_CAPTION)) + 2 * margin, below)
         if drawing:
             self.routes = self.routes.moved((self.width - drawn) / 2)
         self.caption = tuple(_caption(panel, summary, self.width - 2 * margin, is_inside=is_inside))
         self.caption_top = margin
-        top = margin + sum(line.height for line in self.caption) + (12 if drawing else -6)
+        top = margin + sum(height for _, _, height in self.caption) + (12 if drawing else -6)
         self.height = top + high + margin + sum(sheet.height for sheet in self.below)
         self.top = [top]
         if drawing:
@@ -168,29 +130,9 @@ class _Sheet:
         beside = self._boxes()[self.routes.layout.row_of[box]]
         return max(self.cards[each - 1].height for each in beside if not self.cards[each - 1].inside)
 
-    def x(self, box: int) -> float:
-        """The middle of a box."""
-        return self.routes.x[box]
-
     def y(self, box: int) -> float:
         """The upper edge of a box."""
         return self.top[self.routes.layout.row_of[box]]
-
-
-def _laid_out(
-    drawing: Drawing, inside: Mapping[int, tuple[_Sheet, ...]]
-) -> tuple[tuple[_Lettered, ...], tuple[float, ...], Layout]:
-    """The cards, the widths of the boxes, and where they are."""
-    edges = [(0, entry + 1) for entry in drawing.entries]
-    edges += [(source + 1, target + 1) for source, target in drawing.edges]
-    across = Counter(drawing.ranks)
-    width = _ROOMY if max(across.values(), default=0) <= _MOST_ROOMY else _NARROW
-    cards = tuple(_lettered(card, width, inside.get(card.index, ())) for card in drawing.cards)
-    widths = (
-        float(_PILL[0]),
-        *(max([width, *(sheet.width + 2 * _INSET for sheet in each.inside)]) for each in cards),
-    )
-    return cards, widths, place(edges, widths, lane=LANE, gap=20, row_length=_ROW_LENGTH)
 
 
 def _lettered(card: Card, width: float, inside: tuple[_Sheet, ...]) -> _Lettered:
@@ -203,7 +145,8 @@ def _lettered(card: Card, width: float, inside: tuple[_Sheet, ...]) -> _Lettered
     heading, members = shorten(card.heading, width=inner - taken, measure=_measure(_HEADING)), card.members
     if heading != card.heading and card.count > 1 and not card.is_named:
         heading, members = "steps", spans(card.steps)
-    notes = [("small", text) for text in (_sees(card), left_over) if text]
+    sees = "sees all" if card.access == ALL else ""  # what the lines do not say
+    notes = [("small", text) for text in (sees, left_over) if text]
     notes += [("small", line) for line in _small_lines(members, inner, lines=_MEMBER_LINES)]
     if card.state:
         notes += [(f"small {card.state}", line) for line in _small_lines(card.facts, inner, lines=2)]
@@ -223,11 +166,6 @@ def _lettered(card: Card, width: float, inside: tuple[_Sheet, ...]) -> _Lettered
 
 def _small_lines(text: str, width: float, *, lines: int) -> tuple[str, ...]:
     return wrap(text, width=width, lines=lines, measure=_measure(_SMALL))
-
-
-def _sees(card: Card) -> str:
-    """What the lines do not say: that a step asked for everything."""
-    return "sees all" if card.access == ALL else ""
 
 
 def _measure(size: float) -> Callable[[str], float]:
@@ -265,9 +203,9 @@ def _content(sheet: _Sheet, link: LinkOf | None) -> Iterator[str]:
         wide, high = sheet.width - 1, sheet.height - 1
         yield f'<rect class="inner" x="0.5" y="0.5" width="{wide:.1f}" height="{high:.1f}" rx="7"/>'
     base = float(sheet.caption_top)
-    for line in sheet.caption:
-        base += line.height
-        yield _text(line.style, sheet.width / 2, base - 6, line.text, anchor="middle")
+    for style, text, height in sheet.caption:
+        base += height
+        yield _text(style, sheet.width / 2, base - 6, text, anchor="middle")
     if sheet.drawing is not None:
         yield from _graph(sheet, sheet.drawing, link)
     top = sheet.height - sum(each.height for each in sheet.below)
@@ -287,7 +225,10 @@ def _graph(sheet: _Sheet, drawing: Drawing, link: LinkOf | None) -> Iterator[str
         tip = f"M{sheet.routes.tip(edge):.1f} {sheet.y(target) - 1:.1f}l-4.5 -8h9z"
         heads[f'<path class="head{faint}" d="{tip}"/>'] = None
     yield from heads
-    yield from _question(sheet)
+    middle, high, (wide, tall) = sheet.routes.x[0], sheet.y(0), _PILL
+    left = middle - wide / 2
+    yield f'<rect class="pill" x="{left:.1f}" y="{high:.1f}" width="{wide}" height="{tall}" rx="{tall / 2}"/>'
+    yield _text("body", middle, high + tall / 2 + 4, "question", anchor="middle")
     for box, lettered in enumerate(sheet.cards, 1):
         if link is None:
             yield from _card(sheet, box, lettered)
@@ -305,44 +246,26 @@ def _insides(sheet: _Sheet, box: int, lettered: _Lettered) -> Iterator[tuple[flo
     """The workflows inside a card, with their places."""
     top = sheet.y(box) + lettered.text_height
     for each in lettered.inside:
-        yield sheet.x(box) - each.width / 2, top, each
+        yield sheet.routes.x[box] - each.width / 2, top, each
         top += each.height + _PAD / 2
 
 
-class _CaptionLine(NamedTuple):
-    style: str
-    text: str
-    height: float
-
-
-def _caption(panel: Panel, summary: str, room: float, *, is_inside: bool) -> Iterator[_CaptionLine]:
-    """What is written above a drawing: the title, the shape, the remarks."""
+def _caption(panel: Panel, summary: str, room: float, *, is_inside: bool) -> Iterator[tuple[str, str, float]]:
+    """What is written above a drawing (title, shape, remarks): the style, text and height of each line."""
     if panel.title:
         style, size = ("heading", _HEADING) if is_inside else ("title", _TITLE)
-        yield _CaptionLine(style, shorten(panel.title, width=room, measure=_measure(_BOLD * size)), 20.0)
+        yield style, shorten(panel.title, width=room, measure=_measure(_BOLD * size)), 20.0
     if summary:
-        yield _CaptionLine("small", shorten(summary, width=room, measure=_measure(_SMALL)), 18.0)
+        yield "small", shorten(summary, width=room, measure=_measure(_SMALL)), 18.0
     for note in panel.notes:
         for line in wrap(note.text, width=room, lines=_NOTE_LINES, measure=_measure(_SMALL)):
-            yield _CaptionLine("small reason" if note.is_bad else "small remark", line, 16.0)
-
-
-def _note_widths(panel: Panel) -> list[float]:
-    return [0.0, *(text_width(note.text, _SMALL) for note in panel.notes)]
-
-
-def _question(sheet: _Sheet) -> Iterator[str]:
-    middle, top = sheet.x(0), sheet.y(0)
-    wide, high = _PILL
-    left = middle - wide / 2
-    yield f'<rect class="pill" x="{left:.1f}" y="{top:.1f}" width="{wide}" height="{high}" rx="{high / 2}"/>'
-    yield _text("body", middle, top + high / 2 + 4, "question", anchor="middle")
+            yield "small reason" if note.is_bad else "small remark", line, 16.0
 
 
 def _card(sheet: _Sheet, box: int, lettered: _Lettered) -> Iterator[str]:
     card = lettered.card
     width, height = sheet.widths[box], sheet.box_height(box)
-    left, top = sheet.x(box) - width / 2, sheet.y(box)
+    left, top = sheet.routes.x[box] - width / 2, sheet.y(box)
     states = (("answer", card.is_answer), ("faint", not card.is_live), ("bad", card.state == "failed"))
     yield f'<g class="{" ".join(["step", *(name for name, holds in states if holds)])}">'
     yield f"<title>{escape(card.tooltip)}</title>"
@@ -371,7 +294,9 @@ def _writing(lettered: _Lettered, left: float, top: float, inner: float) -> Iter
     if lettered.tag:
         yield _text(lettered.tag_style, left + inner, base, lettered.tag, anchor="end")
     base += _LINE + 1
-    yield f'<circle class="{_hue(lettered.card)}" cx="{left + 4:.1f}" cy="{base - 4:.1f}" r="4"/>'
+    worker = lettered.card.worker
+    hue = f"w{worker % 8}" if isinstance(worker, int) else "w"
+    yield f'<circle class="{hue}" cx="{left + 4:.1f}" cy="{base - 4:.1f}" r="4"/>'
     yield _text("body", left + 14, base, lettered.worker)
     base += 6 if lettered.subtask else 0
     for line in lettered.subtask:
@@ -381,10 +306,6 @@ def _writing(lettered: _Lettered, left: float, top: float, inner: float) -> Iter
     for style, note in lettered.notes:
         base += _LINE
         yield _text(style, left, base, note)
-
-
-def _hue(card: Card) -> str:
-    return f"w{card.worker % 8}" if isinstance(card.worker, int) else "w"
 
 
 def _text(style: str, x: float, y: float, text: str, *, anchor: str = "start") -> str:

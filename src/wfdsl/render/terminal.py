@@ -1,9 +1,8 @@
 """Workflows in the terminal: steps in order, with lanes at the left that show which step sees which.
 
-The drawing fits the console that prints it: it wraps to the console's width, and uses plain ASCII where the encoding
-requires it. Lanes are drawn as `git log --graph` does: a lane opens at a step, runs down to the last step that a line
-leads to, and ends there. Each place in a lane is a set of directions in which ink leaves it, so one table turns it into
-box-drawing characters or into ASCII.
+The drawing wraps to the width of the console that prints it. Lanes are drawn as `git log --graph` does: a lane opens at
+a step, runs down to the last step that a line leads to, and ends there. Each place in a lane is a set of directions in
+which ink leaves it.
 """
 
 from __future__ import annotations
@@ -11,16 +10,15 @@ from __future__ import annotations
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from wfdsl.language.tree import ALL
-from wfdsl.render.model import Card, Panel, Placed, placed, spans
+from wfdsl.render.model import Card, Panel, placed, spans
 from wfdsl.render.text import wrap
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
@@ -29,8 +27,6 @@ _LINES: dict[int, str] = {
     _DOWN | _LEFT: "╮", _DOWN | _RIGHT: "╭", _UP | _DOWN | _LEFT: "┤", _UP | _DOWN | _RIGHT: "├",
     _UP | _LEFT | _RIGHT: "┴", _DOWN | _LEFT | _RIGHT: "┬", _UP | _DOWN | _LEFT | _RIGHT: "┼", 0: " ",
 }  # fmt: skip
-_ASCII = {directions: "|" if directions in (_UP, _DOWN, _UP | _DOWN) else "+" for directions in _LINES}
-_ASCII |= {0: " ", _LEFT | _RIGHT: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +94,15 @@ def column(lanes: Sequence[bool]) -> tuple[int, ...]:
     return tuple(_UP | _DOWN if is_open else 0 for is_open in lanes)
 
 
-def ink_text(directions: Sequence[int], *, is_ascii: bool) -> str:
+def ink_text(directions: Sequence[int]) -> str:
     """Draw one line of lanes, two characters a lane, carrying horizontal ink into the gap between lanes."""
-    table = _ASCII if is_ascii else _LINES
-    dash = table[_LEFT | _RIGHT]
     drawn = []
     for place, ink in enumerate(directions):
-        following = [other for other in directions[place + 1 :] if other & (_LEFT | _RIGHT)]
-        crosses = ink & _RIGHT or (not ink & (_LEFT | _RIGHT) and _is_inside(directions, place) and following)
-        drawn.append(table[ink] + (dash if crosses else " "))
+        before = any(other & _RIGHT for other in directions[:place])
+        after = any(other & (_LEFT | _RIGHT) for other in directions[place + 1 :])
+        crosses = ink & _RIGHT or (not ink & (_LEFT | _RIGHT) and before and after)
+        drawn.append(_LINES[ink] + ("─" if crosses else " "))
     return "".join(drawn).rstrip()
-
-
-def _is_inside(directions: Sequence[int], place: int) -> bool:
-    """Whether a horizontal line passes beneath this lane: one that is open to the right began further left."""
-    return any(ink & _RIGHT for ink in directions[:place])
 
 
 _WIDEST = 110  # our choice: longer lines are hard to read
@@ -122,14 +112,6 @@ _SUBTASK_LINES = 2
 _REASON_LINES = 12
 _BAD = "red"
 _STATE_STYLES = {"waiting": "dim", "running": "blue", "done": "green", "failed": "bold red", "pruned": "dim"}
-_ASCII_TEXT = str.maketrans({"·": "-", "←": "<-", "…": "...", "×": "x"})
-_Mark = Literal["step", "dead", "conductor", "answer"]
-_MARKS: dict[_Mark, tuple[str, str, str]] = {
-    "step": ("●", "*", "cyan"),
-    "dead": ("○", "o", "dim"),
-    "conductor": ("◆", "#", "magenta"),
-    "answer": ("◉", "@", "bold green"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,91 +127,68 @@ class TerminalDrawing:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield one line of text after the other; none is wider than the console."""
-        page = _Page(options.max_width, options.encoding, is_ascii=options.ascii_only)
         for each in placed(self.panel):
             if each.number:
                 yield Text("")
-            yield from _panel(each, page)
+            indent = min(_INDENT * each.level, options.max_width // 2)
+            for line in _lines(each.panel, max(options.max_width - indent, 1)):
+                line.pad_left(indent)
+                yield line
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """The console that is drawn on."""
-
-    width: int
-    encoding: str
-    is_ascii: bool
-
-    def text(self, written: str) -> str:
-        """The text in characters that the encoding has."""
-        if not self.is_ascii:
-            return written
-        return written.translate(_ASCII_TEXT).encode(self.encoding, "backslashreplace").decode(self.encoding)
-
-    def wrap(self, written: str, *, width: int, lines: int) -> list[str]:
-        """Lines of at most `width` cells; room is kept for what an ellipsis becomes in ASCII."""
-        room = max(width - 2 * self.is_ascii, 1)
-        broken = wrap(self.text(written), width=room, lines=lines, measure=cell_len)
-        return [line.translate(_ASCII_TEXT)[:width] if self.is_ascii else line for line in broken]
-
-
-def _panel(found: Placed, page: _Page) -> Iterator[Text]:
-    indent = min(_INDENT * found.level, page.width // 2)
-    inner = replace(page, width=max(page.width - indent, 1))
-    for line in _lines(found.panel, inner):
-        if indent:
-            line.pad_left(indent)
-        yield line
-
-
-def _lines(panel: Panel, page: _Page) -> Iterator[Text]:
-    across = min(page.width, _WIDEST)
+def _lines(panel: Panel, width: int) -> Iterator[Text]:
+    across = min(width, _WIDEST)
     drawing = panel.shown
     summary = drawing.summary if drawing else ""
     head = [(panel.title, "bold", 2), (panel.description, "", 4)]
     head += [(note.text, _BAD if note.is_bad else "yellow", _REASON_LINES) for note in panel.notes]
     for text, style, lines in (*head, (summary, "dim", 3)):
-        yield from (Text(line, style=style) for line in page.wrap(text, width=across, lines=lines))
+        yield from (Text(line, style=style) for line in _wrap(text, across, lines))
     if drawing is None:
         return
     yield Text("")
     rows = lane_rows([card.drawn for card in drawing.cards])
     lane_count = max((len(row.below) for row in rows), default=0)
-    with_lanes = 5 * lane_count <= page.width
+    with_lanes = 5 * lane_count <= width
     for card, row in zip(drawing.cards, rows, strict=True):
-        yield from _step(card, row if with_lanes else _NO_LANES, 2 * lane_count if with_lanes else 2, page)
+        yield from _step(card, row if with_lanes else _NO_LANES, 2 * lane_count if with_lanes else 2, width)
 
 
 _NO_LANES = LaneRow((), 0, (False,), (False,))
 
 
-def _step(card: Card, row: LaneRow, indent: int, page: _Page) -> Iterator[Text]:
-    room = max(min(page.width - indent, _WIDEST), 1)
-    mark, ascii_mark, mark_style = _MARKS[_mark(card)]
-    below = ink_text(column(row.below), is_ascii=page.is_ascii)
+def _step(card: Card, row: LaneRow, indent: int, width: int) -> Iterator[Text]:
+    room = max(min(width - indent, _WIDEST), 1)
+    mark, mark_style = _mark(card)
+    below = ink_text(column(row.below))
     if row.joint:
-        yield Text(ink_text(row.joint, is_ascii=page.is_ascii), style="dim")
-    for number, words in enumerate(_rows_of_words(_header(card, page), room, page)):
+        yield Text(ink_text(row.joint), style="dim")
+    for number, words in enumerate(_rows_of_words(_header(card), room)):
         line = Text(below, style="")
         if not number:
-            beside = ink_text(column(row.passing), is_ascii=page.is_ascii).ljust(2 * row.own + 1)
+            beside = ink_text(column(row.passing)).ljust(2 * row.own + 1)
             line = Text(beside[: 2 * row.own])
-            line.append(ascii_mark if page.is_ascii else mark, style=mark_style)
+            line.append(mark, style=mark_style)
             line.append(beside[2 * row.own + 1 :])
         yield _beside(line, words, indent)
-    for written, style in _body(card, room, page):
+    for written, style in _body(card, room):
         yield _beside(Text(below), [(written, style)], indent)
 
 
-def _mark(card: Card) -> _Mark:
+def _wrap(text: str, width: int, lines: int) -> tuple[str, ...]:
+    return wrap(text, width=width, lines=lines, measure=cell_len)
+
+
+def _mark(card: Card) -> tuple[str, str]:
+    """The sign of a step, and its style."""
     if not card.is_live:
-        return "dead"
+        return "○", "dim"
     if card.is_conductor:
-        return "conductor"
-    return "answer" if card.is_answer else "step"
+        return "◆", "magenta"
+    return ("◉", "bold green") if card.is_answer else ("●", "cyan")
 
 
-def _header(card: Card, page: _Page) -> list[tuple[str, str]]:
+def _header(card: Card) -> list[tuple[str, str]]:
     """The step's words with their styles: what it is called, who does it, what it sees, what marks it out."""
     heading = f"{spans(card.steps)} {card.heading}" if card.is_named or card.members else card.heading
     sees = "all" if card.access == ALL else spans(card.sees)
@@ -240,15 +199,15 @@ def _header(card: Card, page: _Page) -> list[tuple[str, str]]:
         (f"← {sees}" if sees else "", "dim"),
         *((tag, "green" if tag == "answer" else "yellow") for tag in card.tags),
     ]
-    return [(page.text(word), style) for word, style in words if word]
+    return [(word, style) for word, style in words if word]
 
 
-def _rows_of_words(words: Sequence[tuple[str, str]], room: int, page: _Page) -> list[list[tuple[str, str]]]:
+def _rows_of_words(words: Sequence[tuple[str, str]], room: int) -> list[list[tuple[str, str]]]:
     """Words side by side, two blanks apart, as many to a line as fit; one that is wider than a line is cut."""
     rows: list[list[tuple[str, str]]] = [[]]
     used = 0
     for word, style in words:
-        short = "".join(page.wrap(word, width=room, lines=1)) if cell_len(word) > room else word
+        short = "".join(_wrap(word, room, 1)) if cell_len(word) > room else word
         if rows[-1] and used + 2 + cell_len(short) > room:
             rows.append([])
             used = 0
@@ -257,14 +216,14 @@ def _rows_of_words(words: Sequence[tuple[str, str]], room: int, page: _Page) -> 
     return rows
 
 
-def _body(card: Card, room: int, page: _Page) -> Iterator[tuple[str, str]]:
-    for line in page.wrap(card.subtask, width=room, lines=_SUBTASK_LINES):
+def _body(card: Card, room: int) -> Iterator[tuple[str, str]]:
+    for line in _wrap(card.subtask, room, _SUBTASK_LINES):
         yield line, "" if card.is_live else "dim"
     if card.state:
-        for line in page.wrap(card.facts, width=room, lines=2):
+        for line in _wrap(card.facts, room, 2):
             yield line, _STATE_STYLES[card.state]
     for reason in card.reasons:
-        for line in page.wrap(reason, width=room, lines=_REASON_LINES):
+        for line in _wrap(reason, room, _REASON_LINES):
             yield line, _BAD
 
 

@@ -10,33 +10,30 @@ import unicodedata
 from collections.abc import Callable
 
 _SPACE = re.compile(r"\s+")
+_NONCHARACTERS = "".join(chr(plane * 0x10000 + last) for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
 # Controls, marks of writing direction (they reorder the text around a label), surrogates and noncharacters
 # (illegal in XML). Line breaks and tabs are white space and removed before this is used.
 _UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
+    f"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff{_NONCHARACTERS}]"
 )
-_BEYOND = frozenset(plane * 0x10000 + last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
-_REPLACEMENT = "\ufffd"
-_UNSAFE_IN_LINES = re.compile(f"(?![\n\t])(?:{_UNSAFE.pattern}|[{''.join(map(chr, sorted(_BEYOND)))}])")
+_UNSAFE_IN_LINES = re.compile(rf"(?![\n\t]){_UNSAFE.pattern}")
 ELLIPSIS = "…"
 _ROUNDING = 1e-6  # a width that was added up in another order is the same width
 
 
 def plain(text: str) -> str:
     """One line of harmless text: white space runs become one space, what cannot be shown becomes a visible sign."""
-    return "".join(map(_visible, _SPACE.sub(" ", text).strip()))
+    return _UNSAFE.sub(_visible, _SPACE.sub(" ", text).strip())
 
 
 def harmless(text: str) -> str:
     """Text with its line breaks and tabs, where what cannot be shown becomes a visible sign."""
-    return _UNSAFE_IN_LINES.sub(lambda found: _visible(found[0]), text.replace("\r\n", "\n"))
+    return _UNSAFE_IN_LINES.sub(_visible, text.replace("\r\n", "\n"))
 
 
-def _visible(character: str) -> str:
-    if _UNSAFE.match(character):
-        code = ord(character)
-        return chr(0x2400 + code) if code < 0x20 else _REPLACEMENT
-    return _REPLACEMENT if ord(character) in _BEYOND else character
+def _visible(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return chr(0x2400 + code) if code < 0x20 else "\ufffd"
 
 
 def wrap(text: str, *, width: float, lines: int, measure: Callable[[str], float]) -> tuple[str, ...]:

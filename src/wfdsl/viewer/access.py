@@ -114,7 +114,8 @@ class Access:
         given = request.query_params.get(_PARAMETER)
         if given is not None and _equal(given, self._key):
             return self._with_cookie(request)
-        if _equal(request.cookies.get(_cookie_name(request), ""), self._key) or _is_static(request):
+        is_static = request.url.path.startswith(f"{request.scope['root_path']}/static/")
+        if is_static or _equal(request.cookies.get(_cookie_name(request), ""), self._key):
             return None
         if request.method != "GET":
             return Response(status_code=403)
@@ -139,10 +140,6 @@ def _cookie_name(request: Request) -> str:
     """Cookies are shared by all ports of a host, so the port is in the name."""
     server = request.scope.get("server") or ("", 0)
     return f"wfdsl-view-{server[1] or 0}"
-
-
-def _is_static(request: Request) -> bool:
-    return request.url.path.startswith(f"{request.scope['root_path']}/static/")
 
 
 def _equal(given: str, key: str) -> bool:

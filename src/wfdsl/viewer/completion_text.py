@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from wfdsl.api import Checked, Form, analyze
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.completion import read_completion
-from wfdsl.language.diagnostics import Diagnostic
 from wfdsl.language.source import Source
 
 _LOGGED: Final = re.compile(r"line (\d+): (.*?)(?: \[([a-z0-9-]+)\])?", re.DOTALL)
@@ -55,7 +54,7 @@ def lines_of(text: str, problems: Sequence[str]) -> list[Line]:
     logged = [_logged(problem) for problem in problems]
     wrong = [
         (found.span.start, max(found.span.end, found.span.start + 1))
-        for found in _diagnostics(text)
+        for found in analyze(text, CheckConfig(profile="lenient", max_steps=None, recursion=True)).diagnostics
         if (source.position(found.span.start)[0], found.code) in {(line, code) for line, _, code in logged}
     ]
     by_line: dict[int, list[str]] = {}
@@ -95,10 +94,6 @@ def _logged(problem: str) -> tuple[int, str, str]:
     """The line, message and code of a problem as the log writes it; a code is cut off where the message is long."""
     found = _LOGGED.fullmatch(problem)
     return (int(found[1]), found[2], found[3] or "") if found else (0, problem, "")
-
-
-def _diagnostics(text: str) -> Sequence[Diagnostic]:
-    return analyze(text, CheckConfig(profile="lenient", max_steps=None, recursion=True)).diagnostics
 
 
 def _marks(text: str) -> Iterator[_Mark]:

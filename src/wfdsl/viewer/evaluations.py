@@ -7,7 +7,6 @@ trial are in the journal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -26,14 +25,6 @@ from wfdsl.viewer.page import page
 
 _MOST_TRIALS: Final = 200
 """Trials of one page. Our choice."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A figure of a table, and the query of the page with what it was made of."""
-
-    text: str
-    query: str = ""
 
 
 class Evaluations:
@@ -96,15 +87,15 @@ def _chosen(report: Report, chosen: dict[str, str]) -> Iterator[Trial]:
             yield trial
 
 
-def _linked(head: list[str], rows: list[list[str]], summary: Summary) -> tuple[list[str], list[list[_Cell]]]:
-    """A table whose figures lead to their trials."""
-    return head, [[_cell(name, text, row[0], summary) for name, text in zip(head, row, strict=True)] for row in rows]
+def _linked(head: list[str], rows: list[list[str]], summary: Summary) -> tuple[list[str], list[list[tuple[str, str]]]]:
+    """A table whose figures have the query of the page with their trials."""
+    return head, [[(text, _query(name, row[0], summary)) for name, text in zip(head, row, strict=True)] for row in rows]
 
 
-def _cell(column: str, text: str, policy: str, summary: Summary) -> _Cell:
+def _query(column: str, policy: str, summary: Summary) -> str:
     query = {"policy": policy}
     if column in summary.benchmarks:
         query["benchmark"] = column
     if column in ("failed", "unjudged"):
         query["outcome"] = column
-    return _Cell(text, urlencode(query))
+    return urlencode(query)

@@ -33,12 +33,7 @@ class Place:
     @property
     def name(self) -> str:
         """What the step is called."""
-        return "Conductor" if self.is_root else self.run.name_of(self.step.step)
-
-    @property
-    def is_root(self) -> bool:
-        """Whether this is the one step of a run that a Conductor answered."""
-        return self.run.workflow == ROOT_WORKFLOW
+        return "Conductor" if self.run.workflow == ROOT_WORKFLOW else self.run.name_of(self.step.step)
 
     @property
     def worker(self) -> str:
