@@ -22,6 +22,7 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
         "COMP_LINE": line,
         "COMP_POINT": str(len(line.encode())),
         "COMP_TYPE": "9",
+        "WFDSL_HOME": str(place),
     }
     command = [sys.executable, "-m", module]
     subprocess.run(command, env=os.environ | asked, cwd=place, capture_output=True, timeout=60, check=False)
