@@ -96,7 +96,7 @@ def print_estimate(workflow: Workflow, question: str, pool: Pool, run: RunSettin
 
     require_runnable(workflow, pool, run.max_depth)
     found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
-    show_estimate(found, names=workflow.labels and workflow.labels.names, as_json=as_json)
+    show_estimate(found, names=None if workflow.labels is None else workflow.labels.names, as_json=as_json)
 
 
 def show_estimate(found: RunEstimate, *, names: Sequence[str] | None, as_json: bool) -> None:

@@ -236,11 +236,12 @@ class _Batch:
                 self._write(asked, solution.to_dict())
 
     def _run_id(self, asked: _Asked) -> str:
-        policy, parts = self.solving.policy, [str(Path(self.args.out).resolve()), str(asked.id), asked.question]
+        policy = self.solving.policy
+        parts: list[Any] = [str(Path(self.args.out).resolve()), str(asked.id), asked.question]
         if isinstance(policy, WorkflowPolicy):
-            parts.append([workflow_to_list(policy.workflow)])
+            parts.append(workflow_to_list(policy.workflow))
         elif isinstance(policy, Conductor):
-            parts.append([policy.entry.model, policy.settings.prompt.hash])
+            parts += [policy.entry.model, policy.settings.prompt.hash]
         else:
             parts.append(self.solving.origin["solve"])
         parts.append(self.given_up[str(asked.id)])
