@@ -39,11 +39,14 @@ LAYERS = [
 """From the top down: every import, for types and inside functions too, stays in its layer or points down."""
 
 LATE = {
+    ("api", "language.completion"): "workflow files need no completions",
     ("api", "language.file_expansion"): "completions need no workflow files",
     ("api", "language.file_printer"): "completions need no workflow files",
     ("api", "language.file_reader"): "completions need no workflow files",
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
     ("render.pictures", "render.html"): "only pages need Markdown and Pygments",
+    ("render.pictures", "render.mermaid"): "each format imports what it needs",
+    ("render.pictures", "render.svg"): "each format imports what it needs",
     ("render.pictures", "render.terminal"): "only terminals need rich",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""

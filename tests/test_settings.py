@@ -26,7 +26,7 @@ from wfdsl.settings import Option, Table, from_table, option, options_of, to_tab
 from wfdsl.workers.entry import PoolSettings, WorkerEntry
 from wfdsl_rl.training.config import TrainConfig
 
-_MOST_KEYS, _MOST_FLAGS = 160, 94
+_MOST_KEYS, _MOST_FLAGS = 160, 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

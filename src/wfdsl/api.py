@@ -18,7 +18,6 @@ from wfdsl.language.check import (
     check_columns,
     empty_workflow,
 )
-from wfdsl.language.completion import print_completion, read_completion
 from wfdsl.language.diagnostics import NOWHERE, Diagnostic, WorkflowError, in_order, once_per_place
 from wfdsl.language.source import Source
 from wfdsl.language.tree import WorkflowTree
@@ -101,6 +100,8 @@ def analyze(text: str, config: CheckConfig | None = None, *, name: str = "comple
     source = Source(text, name)
     if len(text) > config.max_chars:
         return Checked(source, None, (too_long(config.max_chars),))
+    from wfdsl.language.completion import read_completion  # noqa: PLC0415  (start-up time: files do not need it)
+
     find = getattr(config.pool, "find", None)
     reading = read_completion(text, config.profile, find=find, marked=config.marked)
     if reading.tree is None or not reading.complete:
@@ -263,6 +264,8 @@ def dumps(workflow: Workflow, form: Form = "completion") -> str:
         from wfdsl.language.file_printer import print_file  # noqa: PLC0415  (completions do not need it)
 
         return print_file(workflow)
+    from wfdsl.language.completion import print_completion  # noqa: PLC0415  (files do not need it)
+
     return print_completion(workflow)
 
 

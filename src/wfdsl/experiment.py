@@ -54,7 +54,7 @@ class RunSettings(RunConfig):
     """The table [run]: how each workflow is run, how many questions at a time, and whether calls are kept."""
 
     parallel: int = option(4, "questions at a time, where there are many", "--parallel", ge=1)
-    journal: bool = option(True, "keep calls in the journal (without it, a run cannot be resumed)", "--no-journal")
+    journal: bool = option(True, "keep calls in the journal (without it, a run cannot be resumed)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,6 @@ class GradingSettings(Table):
     sandbox_packages: str | None = option(
         None,
         "a virtual environment, or a folder of packages, that graded programs may import",
-        "--sandbox-packages",
         metavar="DIR",
         path=True,
     )
@@ -115,9 +114,7 @@ class KeyLimits(Table):
     )
     usd: float | None = option(None, "most US dollars that its requests may cost in a period", "--usd", ge=0)
     per: Literal["day", "month", "ever"] = option("month", "the period of --usd, by the calendar of UTC")
-    evaluation: bool = option(
-        False, "for measuring: titles and the like are answered by the Conductor too", "--evaluation"
-    )
+    evaluation: bool = option(False, "for measuring: titles and the like are answered by the Conductor too")
     metrics: bool = option(False, "it may read the metrics")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -48,6 +47,8 @@ def install_small_model() -> str:
 
 
 def _origin() -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415  (start-up time)
+
     try:
         found = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:  # run from the sources

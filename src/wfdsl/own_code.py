@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from hashlib import sha256
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -63,6 +61,9 @@ def _module(name: str) -> ModuleType:
 
 
 def _module_of_file(file: Path) -> ModuleType:
+    from hashlib import sha256  # noqa: PLC0415  (start-up time: most commands load no such file)
+    from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415
+
     name = f"own_code_{file.stem}_{sha256(str(file).encode()).hexdigest()[:8]}"  # no other module has it
     if name in sys.modules:
         return sys.modules[name]

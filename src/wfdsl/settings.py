@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -335,6 +334,8 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     Raises:
         UsageError: the text is not TOML.
     """
+    import tomllib  # noqa: PLC0415  (start-up time)
+
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: bad syntax, or a number with too many digits

@@ -195,8 +195,11 @@ def main() -> None:
             other = folder / "unkept"
             other.mkdir()
             files = ("--pool", str(folder / "pool.toml"), "--workflow", str(folder / "two.wf"))
-            with running(["-m", "wfdsl", "serve", *options, *files, "--no-journal"], other) as (free_port, free_pid):
-                _row(table, "one after the other: --no-journal", asyncio.run(measured(free_port, free_pid, apart)), "")
+            with running(["-m", "wfdsl", "serve", *options, *files, "--set", "run.journal=false"], other) as (
+                free_port,
+                free_pid,
+            ):
+                _row(table, "one after the other, no journal", asyncio.run(measured(free_port, free_pid, apart)), "")
             sizes, rate, failures = asyncio.run(memory(port, pid))
     Console(width=120).print(table)
     grown = sizes[-1] - sizes[0]

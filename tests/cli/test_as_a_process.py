@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import GOOD, SEES_LATER
+from tests.cli.conftest import SEES_LATER
 
 WFDSL = [sys.executable, "-m", "wfdsl"]
 ESCAPE = "\x1b["
@@ -228,14 +228,6 @@ def test_a_file_name_that_is_no_text_is_shown_somehow(files: Path) -> None:
     assert "Traceback" not in done.stderr
     assert "error[access-not-earlier]" in done.stdout
     assert verdict["file"] == name
-
-
-def test_nothing_is_logged_unless_asked(files: Path) -> None:
-    quiet, verbose = wfdsl("check", "good.txt"), wfdsl("-v", "check", "good.txt")
-
-    assert quiet.stderr == ""
-    assert verbose.stderr == f"wfdsl: good.txt: {len(GOOD)} characters, read as a completion in the strict profile\n"
-    assert quiet.stdout == verbose.stdout
 
 
 def without_colours(text: str) -> str:

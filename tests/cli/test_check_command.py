@@ -215,19 +215,6 @@ def test_nothing_in_a_text_can_steer_the_terminal(wfdsl: Command) -> None:
     assert all(char == "\n" or char.isprintable() or char == "\ufffd" for char in result.out)
 
 
-@pytest.mark.parametrize("arguments", [["-v", "check", "good.txt"], ["check", "good.txt", "-v"]])
-def test_verbose_says_how_a_file_is_read_before_and_after_the_command(
-    wfdsl: Command, files: Path, caplog: pytest.LogCaptureFixture, arguments: list[str]
-) -> None:
-    with caplog.at_level("INFO", "wfdsl"):
-        result = wfdsl(*arguments)
-
-    assert result.out == "good.txt: ok, 2 steps\n"
-    assert [record.getMessage() for record in caplog.records] == [
-        f"good.txt: {len(GOOD)} characters, read as a completion in the strict profile"
-    ]
-
-
 EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.wf"))
 
 

@@ -34,7 +34,7 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
     [
         ("wfdsl so", {"solve"}),
         ("wfdsl ru", {"run", "runs"}),
-        ("wfdsl solve --budget-", {"--budget-calls", "--budget-tokens", "--budget-usd"}),
+        ("wfdsl solve --budget-", {"--budget-calls", "--budget-usd"}),
         ("wfdsl check --profile ", {"strict", "lenient"}),
         ("wfdsl runs re", {"resume", "redo"}),
         ("wfdsl eval --pol", {"--policy"}),
@@ -46,7 +46,7 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
         ("wfdsl pools show lo", {"local"}),
         ("wfdsl check --explain dead", {"dead-step"}),
         ("wfdsl runs show la", {"last"}),
-        ("wfdsl -v show --run x --form", {"--form", "--format"}),
+        ("wfdsl show --run x --form", {"--form", "--format"}),
     ],
 )
 def test_commands_options_values_and_files_are_completed(tmp_path: Path, line: str, words: set[str]) -> None:

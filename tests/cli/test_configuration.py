@@ -99,9 +99,9 @@ def test_a_run_of_a_file_is_resumed_on_its_pool_and_one_on_a_changed_pool_is_not
 @pytest.mark.usefixtures("place")
 def test_a_resumed_run_keeps_its_options_unless_they_are_set_again(wfdsl: Command) -> None:
     started = ["run", "vote.wf", "-q", "Why?", "--pool", "pool.toml", "--seed", "7", "--set", "run.step_timeout_s=77"]
-    spent = wfdsl(*started, "--timeout", "88", "--budget-calls", "1")
+    spent = wfdsl(*started, "--set", "run.timeout_s=88", "--budget-calls", "1")
 
-    resumed = wfdsl("runs", "resume", "last", "--timeout", "99", "--budget-calls", "5", "--json")
+    resumed = wfdsl("runs", "resume", "last", "--set", "run.timeout_s=99", "--budget-calls", "5", "--json")
 
     settings = Run.from_json(resumed.out).settings
     assert (spent.code, resumed.code) == (4, 0)
@@ -151,18 +151,17 @@ def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> 
         ),
         (["solve", "-q", "Q", "--conductor", "none.wf"], "none.wf: cannot be read"),
         (["solve", "-q", "Q", "--conductor", "boss.toml", "--set", "n=1"], "--set n: a Conductor has no parameters"),
-        (["solve", "--show-prompt", "-q", "Q", "--config", "exp.toml"], "see `wfdsl run --dry-run`"),
         (["solve", "-q", "Q", "--config", "nope.toml"], "nope.toml: cannot read this configuration file"),
         (["solve", "-q", "Q", "--conductor", "."], ". is not a checkpoint"),
         (["solve", "-q", "Q", "--out", "a.jsonl"], "--out needs --from: it is for the questions of a file"),
         (["solve", "--from", "q.jsonl", "--out", "a.jsonl", "--run-id", "x"], "--run-id names one run"),
-        (["solve", "-q", " "], "argument -q/--question: must not be blank"),
+        (["solve", "-q", " "], "argument -q: must not be blank"),
         (["solve", "-q", "Q", "--run-id", "a\nb"], "is not a run's name"),
         (["solve", "-q", "Q", "--max-ruonds", "2"], "--max-ruonds: did you mean `--max-rounds`?"),
         (["solve", "-q", "Q", "--budget-usd", "nan"], "--budget-usd: "),
         (["solve", "-q", "Q", "--set", "conductor.call_factor=0"], "--set conductor.call_factor "),
         (["run", "vote.wf", "-q", "Q", "--budget-calls", "-1"], "--budget-calls: "),
-        (["run", "vote.wf", "-q", "Q", "--timeout", "inf"], "--timeout: "),
+        (["run", "vote.wf", "-q", "Q", "--set", "run.timeout_s=inf"], "--set run.timeout_s "),
         (["run", "vote.wf", "-q", "Q", "--set", "run.seed=x"], "--set run.seed "),
         (["run", "vote.wf", "-q", "Q", "--set", "rnu.seed=1"], 'there is no table "rnu". Did you mean run?'),
         (["run", "vote.wf", "-q", "Q", "--pool-size", "3"], "unrecognized arguments: --pool-size"),

@@ -169,7 +169,6 @@ def test_a_text_over_the_limit_gets_a_diagnostic(wfdsl: Command, files: Path, co
         (30, ["fmt", "FILE"], 1),
         (30, ["fmt", "--form", "wf", "FILE"], 1),
         (30, ["show", "FILE"], 1),
-        (80, ["check", "--field", "completion", "FILE"], 2),
     ],
 )
 def test_a_file_of_100_mb_is_never_read_whole(tmp_path: Path, room_mib: int, arguments: list[str], code: int) -> None:
@@ -248,8 +247,6 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["check", "--max-steps", "9" * 5000, "good.txt"], "--max-steps: "),
         (["check", "--profile", "loose", "good.txt"], "invalid choice: 'loose'"),
         (["show", "--format", "xml", "good.txt"], "invalid choice: 'xml'"),
-        (["check", "--field", "text", "-"], "--field reads completions from files"),
-        (["check", "--field", "text", "--set", "n=1", "good.txt"], "--field reads completions from files"),
         (["check", "--set", "n", "vote.wf"], "--set 'n': write NAME=VALUE"),
         (["check", "--set", "=3", "vote.wf"], "--set '=3': write NAME=VALUE"),
         (["check", "--set", "n=1", "--set", "n=2", "vote.wf"], "--set n is given twice"),
@@ -264,7 +261,6 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["check", "--explain", "dead-stp"], "there is no code 'dead-stp'. Did you mean dead-step?"),
         (["check", "--explain", "qqqq"], "there is no code 'qqqq'. Known: "),
         ([], "usage: wfdsl"),
-        (["-v"], "usage: wfdsl"),
     ],
 )
 def test_wrong_usage_says_what_is_wrong_with_exit_code_2(
@@ -291,7 +287,7 @@ def test_every_command_has_help(wfdsl: Command, command: str) -> None:
     top, own = wfdsl("--help"), wfdsl(command, "--help")
 
     assert own.code == 0
-    assert own.out.startswith(f"usage: wfdsl {command} ")
+    assert own.out.startswith(f"usage: wfdsl {command}")
     assert f"\n    {command} " in top.out
 
 
@@ -320,11 +316,11 @@ def _other_user() -> Iterator[None]:
         ["solve", "Q", "--conductor", "LONG"],
         ["solve", "--quiet", "--from", "LONG", "--out", "out.jsonl"],
         ["data", "examples", "show", "LONG"],
-        ["solve", "--show-prompt", "Q", "--prompt", "LONG"],
+        ["solve", "--dry-run", "Q", "--set", "conductor.prompt=LONG"],
     ],
 )
 def test_a_name_that_the_file_system_refuses_is_one_line(wfdsl: Command, files: Path, arguments: list[str]) -> None:
-    result = wfdsl(*("x" * 300 if word == "LONG" else word for word in arguments))
+    result = wfdsl(*(word.replace("LONG", "x" * 300) for word in arguments))
 
     assert (result.code, result.out) == (2, "")
     assert len(result.err.splitlines()) == 1

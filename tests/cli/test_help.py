@@ -111,9 +111,7 @@ def test_a_question_is_an_argument_an_option_or_standard_input(
     assert "user: Why?" in result.out
 
 
-@pytest.mark.parametrize(
-    "command", [["solve", "Why?"], ["solve", "--pool", "local", "Why?"], ["solve", "--show-prompt", "-"]]
-)
+@pytest.mark.parametrize("command", [["solve", "Why?"], ["solve", "--pool", "local", "Why?"], ["solve", "-"]])
 def test_solve_takes_a_question_likewise(wfdsl: Command, pool: Path, command: list[str]) -> None:
     result = wfdsl(*command, "--dry-run", stdin=b"Why?")
 
@@ -133,7 +131,6 @@ def test_solve_takes_a_question_likewise(wfdsl: Command, pool: Path, command: li
         (["run", "-", "-", "--pool", "pool.toml"], b"x", "standard input cannot be both"),
         (["solve", "--dry-run"], b"", "give a QUESTION"),
         (["solve", "a", "--from", "x.jsonl", "--out", "y.jsonl"], b"", "a file of questions with --from, not both"),
-        (["solve", "--show-prompt"], b"", "give a QUESTION"),
     ],
 )
 def test_a_question_that_is_missing_or_unclear_is_one_line(

@@ -119,11 +119,11 @@ def test_the_command_asks_a_checkpoint_with_its_own_prompt(tmp_path: Path, capsy
     prompt = Prompt.load("tiny", examples="mixed")
     save_prompt(tmp_path, prompt, max_steps=2)
     (tmp_path / "config.json").write_text("{}")
-    ask = ["solve", "--show-prompt", "-q", "Why?", "--conductor", f"transformers:{tmp_path}", "--json"]
+    ask = ["solve", "--dry-run", "-q", "Why?", "--conductor", f"transformers:{tmp_path}", "--json"]
 
     first = main(ask)
     shown = json.loads(capsys.readouterr().out)
-    second = main([*ask, "--prompt", "paper"])
+    second = main([*ask, "--set", "conductor.prompt=paper"])
 
     assert (first, second) == (0, 2)
     assert shown["prompt"]["hash"] == prompt.hash

@@ -130,7 +130,7 @@ def test_every_command_that_takes_a_pool_takes_models(server: Chat, capsys: pyte
         main(["pools", "check", "openai:a,openai:b"]),
         main(["run", "one.wf", "-q", "Why?", "--pool", "openai:a,openai:b"]),
         main(["run", "one.wf", "-q", "Why?", "--set", "pool.use=openai:a,openai:b"]),
-        main(["solve", "--show-prompt", "-q", "Why?", "--pool", "openai:a,openai:b"]),
+        main(["solve", "--dry-run", "-q", "Why?", "--pool", "openai:a,openai:b"]),
     ]
 
     assert codes == [0] * len(codes)

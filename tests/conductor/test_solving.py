@@ -433,7 +433,7 @@ async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked
     conductor = chat.conductor(lists([0], [[]]), max_rounds=0)
     without = chat.conductor(lists([0], [[]]), max_rounds=0, without=("w1",))
 
-    with pytest.raises(UsageError, match=r"environment variable KEY_FOR_TEST.*or leave it out \(--without"):
+    with pytest.raises(UsageError, match=r"environment variable KEY_FOR_TEST.*or leave it out \(conductor.without"):
         await conductor.solve("Why?", pool)
 
     assert chat.asked == []

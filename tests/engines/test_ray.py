@@ -77,7 +77,7 @@ def landed(folder: Path) -> list[Trial]:
 def require_each_once(cluster: Cluster, provider: Provider, *, lost: int) -> None:
     """Every trial landed in one line and as one process finds it; at most the `lost` calls in flight were repeated."""
     assert CALLS <= len(provider.asked) <= CALLS + lost
-    finished(begun(cluster, *WHAT, "--out", "one", "--no-journal"))
+    finished(begun(cluster, *WHAT, "--out", "one", "--set", "run.journal=false"))
     trials, alone = (sorted(map(lasting, landed(cluster.folder / name)), key=repr) for name in ("out", "one"))
     assert trials == alone
     assert Counter(trial.outcome for trial in trials).keys() == {"right", "wrong"}
@@ -93,7 +93,9 @@ def test_the_results_are_those_of_one_process(cluster: Cluster) -> None:
     folder = cluster.folder
     (folder / "two.wf").write_text(TWO)
     (folder / "vote.wf").write_text(VOTE)
-    finished(begun(cluster, *GYM, "--pool", "gym/seven", "--limit", GYM_TASKS, "--no-journal", "--out", "one"))
+    finished(
+        begun(cluster, *GYM, "--pool", "gym/seven", "--limit", GYM_TASKS, "--set", "run.journal=false", "--out", "one")
+    )
     (folder / "many").mkdir()
     shutil.copy(folder / "one/manifest.json", folder / "many/manifest.json")  # the same id, and so the same names
 

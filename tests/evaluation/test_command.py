@@ -188,9 +188,9 @@ def test_the_same_budget_stays_spent(home: Path) -> None:
 
 
 def test_without_a_journal_a_budget_counts_what_results_say(home: Path) -> None:
-    evaluated("--set", "budget.calls=7", "--no-journal")
+    evaluated("--set", "budget.calls=7", "--set", "run.journal=false")
 
-    code = evaluated("--set", "budget.calls=9", "--no-journal", "--resume", "out")
+    code = evaluated("--set", "budget.calls=9", "--set", "run.journal=false", "--resume", "out")
 
     assert code == 4
     assert len(results(home)) == 9

@@ -93,7 +93,7 @@ def test_a_group_of_rivals_is_named_on_the_command_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     policies = [word for name in ("workers", "debate", "planner-executor-verifier") for word in ("--policy", name)]
-    options = ["--limit", "4", "--no-journal", "--no-plots", "--quiet", "--out", "out"]
+    options = ["--limit", "4", "--set", "run.journal=false", "--no-plots", "--quiet", "--out", "out"]
     wfdsl_eval([*policies, "--tasks", "gym/seven", "--pool", "gym/seven", *options])
     capsys.readouterr()
 

@@ -59,7 +59,18 @@ def wfdsl(home: Path, *arguments: str, own_group: bool = False) -> subprocess.Po
 
 
 def run_forty(home: Path, *, own_group: bool = False) -> subprocess.Popen[str]:
-    arguments = ("forty.txt", "-q", "Q", "--pool", "pool.toml", "--max-steps", "40", "--concurrency", "4", "--json")
+    arguments = (
+        "forty.txt",
+        "-q",
+        "Q",
+        "--pool",
+        "pool.toml",
+        "--max-steps",
+        "40",
+        "--set",
+        "run.concurrency=4",
+        "--json",
+    )
     return wfdsl(home, "run", *arguments, own_group=own_group)
 
 
@@ -93,7 +104,7 @@ def check_resumed(home: Path, server: ChatServer) -> None:
     kept = {step: reply for step, status, reply in before if status == "finished"}
     in_flight = sorted(step for step, status, _ in before if status == "started")
 
-    trace = finished(wfdsl(home, "runs", "resume", "last", "--json", "--concurrency", "4"))
+    trace = finished(wfdsl(home, "runs", "resume", "last", "--json", "--set", "run.concurrency=4"))
 
     asked_again = [SUBTASKS.index(text) if text in SUBTASKS else -1 for text in map(_subtask, server.asked)]
     since = asked_again[len(asked_before) :]
@@ -222,7 +233,7 @@ def test_of_two_processes_that_resume_one_run_one_does_the_work(home: Path, serv
     kept = {step for step, status, _ in journal_rows(home) if status == "finished"}
     asked_before = len(server.asked)
 
-    both = [wfdsl(home, "runs", "resume", "last", "--json", "--concurrency", "2") for _ in range(2)]
+    both = [wfdsl(home, "runs", "resume", "last", "--json", "--set", "run.concurrency=2") for _ in range(2)]
     results = [process.communicate(timeout=120) for process in both]
 
     codes = sorted(process.returncode for process in both)

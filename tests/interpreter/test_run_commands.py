@@ -12,7 +12,7 @@ from rich.console import Console
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
 from wfdsl import Conductor, Pool, RunFailed, Step, Workflow
-from wfdsl.cli.display.displays import PlainDisplay, Rounds, TerminalDisplay
+from wfdsl.cli.display.progress import Progress
 from wfdsl.cli.main import main
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import run
@@ -173,7 +173,7 @@ def test_a_journal_that_cannot_be_written_says_how_to_go_on(
 
     code = run_plan()
     message = capsys.readouterr().err.splitlines()[-1]
-    without = run_plan("--no-journal")
+    without = run_plan("--set", "run.journal=false")
 
     assert code == 2
     assert "set WFDSL_HOME to a folder that can be written" in message
@@ -272,7 +272,7 @@ async def test_plain_lines_tell_the_whole_story() -> None:
     broken = in_turn(WorkerFailure("HTTP 503", retryable=True), WorkerFailure("HTTP 404", retryable=False))
     pool = pool_of(always("x", usage=Usage(5, 5), list_usd=0.5), broken, entries=[{}, {"retries": 1, "fallback": "w0"}])
 
-    with PlainDisplay(page) as display:
+    with Progress(Console(file=page, width=100), live=False) as display:
         await run(BRANCHES, "Q", pool, names=["first", "second", "third", "fourth"], on_event=display)
 
     text = page.getvalue()
@@ -328,7 +328,7 @@ async def test_the_terminal_table_has_a_row_per_step() -> None:
 
     pool, names = pool_of(always("x"), failing), ["n0", "n1", "n2", "n3"]
 
-    with TerminalDisplay(console) as display, pytest.raises(RunFailed):
+    with Progress(console, live=True) as display, pytest.raises(RunFailed):
         await run(BRANCHES, "Q", pool, names=names, on_event=display)
 
     last = page.getvalue().split("\x1b[2K")[-1]
@@ -344,7 +344,7 @@ async def test_what_a_conductor_wrote_is_drawn_above_the_table() -> None:
     wrote = 'model_id = [0]\nsubtasks = ["Say it."]\naccess_list = [[]]'
     pool = Pool.from_functions([in_words("boss"), in_words("42")], names=["boss", "ann"])
 
-    with TerminalDisplay(console, Rounds({0: "boss (simulated)"})) as display:
+    with Progress(console, {0: "boss (simulated)"}, live=True) as display:
         await Conductor(always(wrote), max_rounds=0).solve("Q", pool, on_event=display)
 
     told = page.getvalue()
@@ -369,5 +369,5 @@ def test_a_spent_budget_still_prints_what_has_been_paid_for(home: Path, capsys: 
 
 
 def test_without_a_journal_nothing_is_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_plan("--no-journal") == 0
+    assert run_plan("--set", "run.journal=false") == 0
     assert not (home / "home").exists()

@@ -273,7 +273,7 @@ def test_a_conversation_continues_after_the_server_was_killed(own: Serve, provid
 
 
 def test_without_a_journal_nothing_is_stored(serve: Serve) -> None:
-    url = f"{serve('--no-journal').url}/responses"
+    url = f"{serve('--set', 'run.journal=false').url}/responses"
     found = httpx.post(url, json=ASK, timeout=60).json()
     reply = httpx.post(url, json={**ASK, "previous_response_id": found["id"]}, timeout=60)
 

@@ -1,26 +1,24 @@
 """Check workflow files and completions.
 
-Each FILE is a .wf file, a completion, or - for standard input. With --field each FILE is JSON lines (also gzipped), and
-the completions in that field of every line are counted, with their codes in both profiles. --explain says what a
-diagnostic's code means; --grammar prints the strict completion language as a grammar for constrained decoders.
+Each FILE is a .wf file, a completion, or - for standard input. --explain says what a diagnostic's code means;
+--grammar prints the strict completion language as a grammar for constrained decoders.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.api import Checked, analyze
+from wfdsl.api import Checked
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
-from wfdsl.cli.options import INPUT, OUTPUT, group, parameters_of
+from wfdsl.cli.inputs import add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
+from wfdsl.cli.options import INPUT, OUTPUT, group
 from wfdsl.cli.output import INVALID, OK, USAGE, print_json
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS, CheckConfig
 from wfdsl.language.diagnostics import as_json, summary
-from wfdsl.settings import changed, did_you_mean
+from wfdsl.settings import did_you_mean
 
 if TYPE_CHECKING:  # start-up time: only --pool and --explain need them
     from wfdsl.language.codes import Code
@@ -28,7 +26,6 @@ if TYPE_CHECKING:  # start-up time: only --pool and --explain need them
 
 EXAMPLES = (
     "wfdsl check debate.wf --pool pool.toml",
-    "wfdsl check --field completion rollouts.jsonl",
     "wfdsl check --explain access-not-earlier",
     "wfdsl check --grammar gbnf --pool-size 3",
 )
@@ -48,9 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("files", nargs="*", metavar="FILE", help="a .wf file or a completion; - reads standard input")
     add_input_options(parser, profile="strict")
     output.add_argument("--json", action="store_true", help="print a JSON object a line for each file")
-    asked.add_argument(
-        "--field", metavar="NAME", help="FILE is JSON lines with a completion in this field: count the codes of all"
-    )
     explaining = output.add_argument(
         "--explain",
         nargs="?",
@@ -76,15 +70,11 @@ def execute(args: argparse.Namespace) -> int:
     if not args.files:
         raise UsageError("give a FILE: a .wf file or a completion; - reads standard input")
     pool = load_pool(args)
-    if args.field is not None:
-        return _count_lines(args, CheckConfig(**check_options_of(args, pool)))
     return max(_check(file, args, pool) for file in args.files)
 
 
 def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
     try:
-        if args.form is None and file.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
-            raise UsageError(f"{file}: is JSON lines: say where each has its completion, with --field NAME")
         checked = analyze_input(file, args, pool)
     except UsageError as error:
         sys.stdout.flush()
@@ -129,33 +119,6 @@ def _print_text(checked: Checked) -> None:
         steps = len(checked.workflow)
         what = f"{steps} step{'s' if steps != 1 else ''}"
     print(f"{checked.source.name}: ok, {what}{f', {counts}' if counts else ''}")
-
-
-def _count_lines(args: argparse.Namespace, config: CheckConfig) -> int:
-    """Count the completions of all files, valid ones and error codes, in both profiles; 1 if one is invalid."""
-    from wfdsl.cli.question_files import field_of, read_records
-
-    if STDIN in args.files or args.form == "wf" or parameters_of(args):
-        raise UsageError("--field reads completions from files: leave out -, --form wf and --set of parameters")
-    total, profiles = 0, ("strict", "lenient")
-    counts: dict[str, Counter[str]] = {profile: Counter() for profile in profiles}
-    for file in args.files:
-        for number, record in read_records(file):
-            text = field_of(record, args.field, place := f"{file}:{number}")
-            if not isinstance(text, str):
-                raise UsageError(f"{place}: has no text in {args.field!r}")
-            total += 1
-            for profile in profiles:
-                checked = analyze(text, changed(config, {"profile": profile}), name=place)
-                counts[profile].update({found.code for found in checked.diagnostics if found.is_error})
-                counts[profile]["valid"] += checked.ok
-    if args.json:
-        print_json({"total": total, **counts})
-    else:
-        print(f"{f'{total:,} completions':<28}{'strict':>10}{'lenient':>10}")
-        for code in ["valid", *sorted((set(counts["strict"]) | set(counts["lenient"])) - {"valid"})]:
-            print(f"{code:<28}{counts['strict'][code]:>10,}{counts['lenient'][code]:>10,}")
-    return OK if counts[config.profile]["valid"] == total else INVALID
 
 
 def _codes(**_: Any) -> list[str]:

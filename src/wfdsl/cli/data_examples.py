@@ -1,7 +1,7 @@
 """`wfdsl data examples`: list and show few-shot examples, and extract new ones from solved questions.
 
 `extract` reads what `wfdsl solve --out` wrote, after a grader has added a field that says whether each answer is right.
-It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set for --examples.
+It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set.
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ _COLOURS = {"error": "31", "warning": "33", "note": "36"}
 _CARETS = re.compile(r"^(\s*\| *)(\^+.*)$", re.MULTILINE)
 _GUTTER = re.compile(r"^(\s*(?:-->|\d+ \||\|| = ))", re.MULTILINE)
 _POOL_NEEDED = "pool-needed"
-_READ_AS = {"completion": "a completion in the {} profile", "wf": "a workflow file"}
 
 
 def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
@@ -71,7 +70,7 @@ def add_question_options(parser: argparse.ArgumentParser) -> None:
     asked.add_argument(
         "asked", nargs="?", type=some_text, metavar="QUESTION", help="the question to answer; - reads standard input"
     )
-    asked.add_argument("-q", "--question", type=some_text, metavar="QUESTION", help="the question, as an option")
+    asked.add_argument("-q", dest="question", type=some_text, metavar="QUESTION", help="the question, as an option")
 
 
 def question_of(args: argparse.Namespace) -> str:
@@ -107,9 +106,7 @@ def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Che
     text = read_input(path)
     if text is None:
         return Checked(Source("", name), None, (too_long(MAX_CHARS),))
-    options = check_options_of(args, pool)
-    remark(f"{name}: {len(text):,} characters, read as {_READ_AS[form].format(options['profile'])}")
-    return analyze_text(text, form=form, params=parameters_of(args), name=name, **options)
+    return analyze_text(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
 
 
 def check_options_of(args: argparse.Namespace, pool: Pool | None) -> dict[str, Any]:
@@ -127,14 +124,6 @@ def read_input(path: str) -> str | None:
     if path == STDIN:
         return read_stream(cast(BufferedIOBase, sys.stdin.buffer), name="standard input")
     return read_text(path)
-
-
-def remark(message: str) -> None:
-    """Log something for `-v`; only that imports `logging`, which costs start-up time."""
-    if "logging" in sys.modules:
-        import logging
-
-        logging.getLogger("wfdsl").info(message)
 
 
 def read_checked(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:
@@ -164,11 +153,6 @@ def require_workflow(checked: Checked) -> Checked:
             f"{checked.source.name}: holds three empty lists, which are not a workflow without a previous round"
         )
     return checked
-
-
-def names_of(checked: Checked) -> tuple[str, ...] | None:
-    """What the steps are called."""
-    return None if checked.tree is None else checked.tree.names
 
 
 def _print_unresolved(checked: Checked) -> None:

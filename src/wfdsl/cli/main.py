@@ -15,7 +15,6 @@ from types import ModuleType
 from wfdsl._version import __version__
 from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, complete, words_before_tab
 from wfdsl.cli.output import USAGE, ended, reported
-from wfdsl.settings import closest
 
 COMMANDS = {
     "check": "check workflow files and completions, one by one or in bulk; explain codes; print the grammar",
@@ -48,7 +47,6 @@ def _run(arguments: list[str]) -> int:
     if args.command is None:
         _parser([]).print_help(sys.stderr)
         return USAGE
-    _log(args.verbose + args.verbose_too)
     return reported(f"wfdsl {args.command}", lambda: int(_module(args.command, arguments).execute(args)))
 
 
@@ -81,48 +79,27 @@ def _take_question(args: argparse.Namespace, left: list[str], parser: Parser) ->
         parser.error(f"{UNKNOWN}{' '.join(left)}")
 
 
-def _log(verbosity: int) -> None:
-    """Say nothing unless asked; without a handler of ours Python would print warnings by itself."""
-    if not verbosity and "logging" not in sys.modules:
-        return
-    import logging
-
-    # Our own loggers only: what libraries log at this level may hold what servers sent, keys included.
-    ours = logging.getLogger("wfdsl")
-    handler = logging.StreamHandler() if verbosity else logging.NullHandler()
-    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
-    ours.handlers[:] = [handler]
-    if verbosity:
-        ours.setLevel(logging.DEBUG if verbosity > 1 else logging.INFO)
-
-
 def _parser(arguments: list[str]) -> Parser:
     """The parser, of which only the command that is called has its arguments."""
     parser = Parser(
         prog="wfdsl", description="The workflow language and interpreter for LLM Conductors.", epilog=EXIT_CODES
     )
     parser.add_argument("--version", action="version", version=f"wfdsl {__version__}")
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say more; twice for debugging")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     if chosen is not None and chosen not in COMMANDS:
-        parser.exit(USAGE, f"wfdsl: there is no command {chosen!r}: {_hint(chosen)}\n")
+        from wfdsl.settings import closest  # start-up time
+
+        near = closest(chosen, COMMANDS)
+        hint = f"did you mean `{near}`?" if near else "`wfdsl --help` lists all commands"
+        parser.exit(USAGE, f"wfdsl: there is no command {chosen!r}: {hint}\n")
     for name, summary in COMMANDS.items():
         if name == chosen:
             module = _module(name, arguments)
             own = commands.add_parser(name, help=summary, description=module.__doc__)
-            # A separate name: a sub-command's defaults would overwrite what was counted before it.
-            own.add_argument(
-                "-v", "--verbose", action="count", default=0, dest="verbose_too", help="say more; twice for debugging"
-            )
             module.configure(own)
             complete(own, module.EXAMPLES)
             parser.chosen = own
         else:
             commands.add_parser(name, help=summary, add_help=False)
     return parser
-
-
-def _hint(word: str) -> str:
-    near = closest(word, COMMANDS)
-    return f"did you mean `{near}`?" if near else "`wfdsl --help` lists all commands"

@@ -11,16 +11,14 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wfdsl.cli.output import USAGE
 from wfdsl.errors import UsageError
-from wfdsl.settings import TABLES, Option, closest, options_of
 
-if TYPE_CHECKING:  # start-up time: no command needs them to read its arguments
+if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
     from wfdsl.experiment import Experiment
+    from wfdsl.settings import Option
     from wfdsl.workers.pool import Pool
 
 _LONGEST_NAME = 100  # characters of a run's name; our choice
@@ -40,7 +38,13 @@ def _parser_of(option: Option) -> Callable[[str], Any]:
 
 def argument(kind: type, *, least: float) -> Callable[[str], Any]:
     """What reads an argument that is a number from `least` upwards."""
-    return _parser_of(Option("", kind, limits={"ge": least}))
+
+    def parse(text: str) -> Any:
+        from wfdsl.settings import Option
+
+        return _parser_of(Option("", kind, limits={"ge": least}))(text)
+
+    return parse
 
 
 count = argument(int, least=1)
@@ -63,6 +67,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with what is wrong."""
+        from wfdsl.settings import closest
+
         own = self.chosen or self
         unknown = message.removeprefix(UNKNOWN)
         known = [option for action in own._actions for option in action.option_strings]
@@ -91,9 +97,11 @@ def complete_pools(action: argparse.Action) -> None:
     """Let a shell complete the names of pools, and files."""
 
     def names(prefix: str, **_: Any) -> list[str]:
+        from pathlib import Path
+
         from wfdsl.workers.pool import pool_names
 
-        return [*pool_names(), *(str(path) for path in Path().glob(f"{prefix}*.toml"))]
+        return [*pool_names(), *map(str, Path().glob(f"{prefix}*.toml"))]
 
     action.completer = names  # type: ignore[attr-defined]
 
@@ -168,6 +176,8 @@ def add_options(
         title: The group in `--help`, for a table that is not in the configuration file.
         defaults: The command's own defaults, for `--help`.
     """
+    from wfdsl.settings import options_of
+
     keys = (
         parser.add_argument_group(f"keys of [{name}] in a configuration file")
         if title is None
@@ -319,6 +329,8 @@ class _Keep(argparse.Action):
 
 def _flag_arguments(option: Option, default: Any) -> dict[str, Any]:
     """What argparse is told of an option's flag, apart from where its value goes."""
+    from dataclasses import MISSING
+
     if option.type is bool:
         text = f"do not {option.help}" if default is True else option.help
         return {"help": _escaped(text), "nargs": 0, "const": not default}
@@ -340,6 +352,7 @@ def _escaped(text: str) -> str:
 
 def _read(args: argparse.Namespace, defaults: Mapping[str, Mapping[str, Any]]) -> Experiment:
     from wfdsl.experiment import PROTOCOLS, Setting, read_experiment
+    from wfdsl.settings import TABLES
 
     protocol = PROTOCOLS.get(getattr(args, "protocol", None) or "", {})
     chosen = [Setting(key, value, f"--protocol {args.protocol}") for key, value in protocol.items()]
@@ -351,6 +364,8 @@ def _read(args: argparse.Namespace, defaults: Mapping[str, Mapping[str, Any]]) -
 
 def _print_unread_tables(pool: str) -> None:
     """`--pool` takes the workers of a file and nothing else: a budget in the same file must not seem to hold."""
+    from pathlib import Path
+
     from wfdsl.settings import read_toml_file
     from wfdsl.workers.pool import names_a_file
 

@@ -1,4 +1,4 @@
-"""JSON lines: the records of a file, and a field of one."""
+"""JSON lines: the records of a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from wfdsl.errors import UsageError
-from wfdsl.settings import did_you_mean
 
 _LONGEST_LINE = 1 << 24  # bytes of a line that is read; our choice
 
@@ -35,20 +34,6 @@ def read_records(source: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _opened(source: str) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(source) if source.endswith(".gz") else Path(source).open("rb"))
-
-
-def field_of(record: dict[str, Any], name: str, place: str) -> Any:
-    """The value of a field; dots go into nested objects.
-
-    Raises:
-        UsageError: there is none.
-    """
-    value: Any = record
-    for key in [name] if name in record else name.split("."):
-        if not isinstance(value, dict) or key not in value:
-            raise UsageError(f"{place}: has no field {name!r}. {did_you_mean(name, record)}")
-        value = value[key]
-    return value
 
 
 def _record(line: bytes, place: str) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from wfdsl.cli.inputs import (
     STDIN,
     add_question_options,
     add_run_input_options,
-    names_of,
     question_of,
     read_checked,
 )
@@ -60,8 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.display.displays import display_for
     from wfdsl.cli.display.live import followed, listener_for, new_run_options
+    from wfdsl.cli.display.progress import progress_for
     from wfdsl.interpreter.running import new_run_id, run
 
     experiment = experiment_of(args)
@@ -72,14 +71,12 @@ def execute(args: argparse.Namespace) -> int:
     if experiment.pool is None and not args.quiet:
         print_now(f"note: {SMALL_MODEL.format('answers')}")
     if args.dry_run:
-        names = names_of(checked)
-        print_estimate(checked.workflow, question, pool, experiment.run, names=names, as_json=args.json)
+        print_estimate(checked.workflow, question, pool, experiment.run, as_json=args.json)
         return 0
     origin = {"file": args.file if args.file == STDIN else str(Path(args.file).absolute())}
     origin |= {"pool": pool_name} if pool_name is not None else {}
     options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
-    options["names"] = names_of(checked)
-    display = display_for(args, pool)
+    display = progress_for(args, pool)
     options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
     again = None if options["journal"] is None else f"wfdsl runs resume {options['run_id']}"
     work = run(checked.workflow, question, pool, **options)
@@ -88,9 +85,7 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def print_estimate(
-    workflow: Workflow, question: str, pool: Pool, run: RunSettings, *, names: Sequence[str] | None, as_json: bool
-) -> None:
+def print_estimate(workflow: Workflow, question: str, pool: Pool, run: RunSettings, *, as_json: bool) -> None:
     """Print the messages that a workflow would send, and the most that it may cost (`--dry-run`).
 
     Raises:
@@ -101,7 +96,7 @@ def print_estimate(
 
     require_runnable(workflow, pool, run.max_depth)
     found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
-    show_estimate(found, names=names, as_json=as_json)
+    show_estimate(found, names=None if workflow.labels is None else workflow.labels.names, as_json=as_json)
 
 
 def show_estimate(found: RunEstimate, *, names: Sequence[str] | None, as_json: bool) -> None:

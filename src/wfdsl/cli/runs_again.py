@@ -96,12 +96,12 @@ def _finish(
     conductor: Conductor | None = None,
 ) -> int:
     """Continue a run that is in the journal, with the Conductor if it is a Conductor's, and print its answer."""
-    from wfdsl.cli.display.displays import display_for
     from wfdsl.cli.display.live import followed, listener_for
+    from wfdsl.cli.display.progress import progress_for
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.running import resume
 
-    display, usual = display_for(args, pool), RunSettings()
+    display, usual = progress_for(args, pool), RunSettings()
     set_now = {name: getattr(experiment.run, name) for name in _CHANGEABLE}
     options: dict[str, Any] = {
         "journal": default_path(),
@@ -182,6 +182,7 @@ def _redo_round(args: argparse.Namespace, path: Path, run_id: str, request: RunR
     """Ask a step of a round again, and what came after it; Conductor and pool are the run's unless given."""
     from wfdsl.cli.solve import answer
     from wfdsl.cli.solving import solving_of
+    from wfdsl.conductor.conductor import Conductor
     from wfdsl.interpreter.journal_reading import request_of
     from wfdsl.interpreter.redoing import prepare_redo
 
@@ -194,18 +195,18 @@ def _redo_round(args: argparse.Namespace, path: Path, run_id: str, request: RunR
     if args.run_id is not None:  # the new run was interrupted
         origin = {**solving.origin, **request_of(path, args.run_id).origin}
         return answer(replace(solving, origin=origin), request.question, args)
-    prepared = prepare_redo(path, run_id, args.step, round_number=args.round)
-    if not _is_told(prepared, prepared.estimate(solving.pool), args, max_rounds=solving.max_rounds):
+    prepared, policy = prepare_redo(path, run_id, args.step, round_number=args.round), solving.policy
+    has_later = isinstance(policy, Conductor) and args.round < policy.settings.max_rounds
+    if not _is_told(prepared, prepared.estimate(solving.pool), args, has_later=has_later):
         return 0
     args.run_id = prepared.start(path)
     return answer(replace(solving, origin={**solving.origin, **prepared.origin}), request.question, args)
 
 
-def _is_told(prepared: Redo, found: RunEstimate, args: argparse.Namespace, *, max_rounds: int = 0) -> bool:
+def _is_told(prepared: Redo, found: RunEstimate, args: argparse.Namespace, *, has_later: bool = False) -> bool:
     """Say what is asked again and what it costs at most; False if that was all that is wanted."""
     from wfdsl.cli.run import show_estimate
 
-    has_later = prepared.round is not None and prepared.round < max_rounds
     if args.dry_run:
         show_estimate(found, names=prepared.names, as_json=args.json)
         if has_later and not args.json:

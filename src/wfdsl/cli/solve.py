@@ -13,7 +13,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.inputs import add_question_options, names_of, question_of
+from wfdsl.cli.inputs import add_question_options, question_of
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
@@ -22,9 +22,7 @@ from wfdsl.cli.options import (
     add_pool_option,
     add_protocol_option,
     add_trace_options,
-    experiment_of,
     group,
-    require_no_parameters,
     run_name,
 )
 from wfdsl.cli.output import print_json, print_messages
@@ -36,7 +34,7 @@ from wfdsl.interpreter.record import Run
 from wfdsl.render.status import dollars
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.cli.display.displays import Display
+    from wfdsl.cli.display.progress import Progress
     from wfdsl.cli.solving import Solving
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.context import Question
@@ -59,9 +57,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="call no model: print what the Conductor would be sent, and what the question may cost",
     )
-    output.add_argument(
-        "--show-prompt", action="store_true", help="call no model: print exactly what the Conductor would be sent"
-    )
     output.add_argument("--run-id", type=run_name, metavar="RUN", help="name the run, or resume the run of this name")
     add_pool_option(parser, "the workers (default: local)")
     add_config_options(parser)
@@ -78,8 +73,6 @@ def execute(args: argparse.Namespace) -> int:
 
     _require_fitting_options(args)
     question = "" if args.source is not None else question_of(args)
-    if args.show_prompt:
-        return _show_prompt(question, args)
     solving = solving_of(args)
     remark = remark_on_choice(solving)
     if remark and not args.quiet:
@@ -92,37 +85,12 @@ def execute(args: argparse.Namespace) -> int:
     return answer(solving, question, args)
 
 
-def _show_prompt(question: str, args: argparse.Namespace) -> int:
-    """Print exactly the messages that a Conductor would be sent; no model is called."""
-    from wfdsl.conductor.listing import list_workers
-    from wfdsl.conductor.named import conductor_name, named_prompt
-    from wfdsl.conductor.settings import limits_of
-
-    require_no_parameters(args, "a Conductor has no parameters")
-    experiment = experiment_of(args)
-    table, (pool, _) = experiment.conductor, experiment.with_pool()
-    name = conductor_name(table, pool)
-    if name.endswith(".wf"):
-        raise UsageError(f"{name} is run as it is, without a Conductor: see `wfdsl run --dry-run`")
-    asked = named_prompt(table, pool)
-    messages = asked.prompt.ask(
-        question,
-        list_workers(table, pool, question),
-        max_steps=limits_of(table, asked)[0],
-        question_for=experiment.run.question_for,
-        access=table.access,
-        effort=table.effort,
-    )
-    print_messages(messages, asked.prompt.fingerprint, as_json=args.json)
-    return 0
-
-
 def answer(solving: Solving, question: Question, args: argparse.Namespace) -> int:
     """Solve one question and print the answer."""
-    from wfdsl.cli.display.displays import display_for
+    from wfdsl.cli.display.progress import progress_for
     from wfdsl.cli.output import print_result
 
-    display = display_for(args, solving.pool)
+    display = progress_for(args, solving.pool)
     solution = _solve(solving, question, display, args)
     for event in () if args.quiet else solution.events:
         print(event, file=sys.stderr)
@@ -135,8 +103,6 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
         raise UsageError("give a QUESTION, or a file of questions with --from, not both")
     if args.source is not None and args.out is None:
         raise UsageError("--from needs --out: the file that takes the answers")
-    if args.source is not None and args.show_prompt:
-        raise UsageError("--show-prompt is for one QUESTION: leave --from out")
     if args.source is None and args.out is not None:
         raise UsageError("--out needs --from: it is for the questions of a file")
     if args.source is not None and args.run_id is not None:
@@ -147,17 +113,17 @@ def _require_fitting_options(args: argparse.Namespace) -> None:
 
 def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
     from wfdsl.cli.run import print_estimate
-    from wfdsl.cli.solving import FixedWorkflow
     from wfdsl.conductor.conductor import Conductor
     from wfdsl.conductor.estimate import estimate_solve
+    from wfdsl.conductor.policy import WorkflowPolicy
 
-    solver, pool, run = solving.solver, solving.pool, solving.experiment.run
-    if isinstance(solver, FixedWorkflow):
-        print_estimate(solver.workflow, question, pool, run, names=names_of(solver.checked), as_json=as_json)
+    policy, pool, run = solving.policy, solving.pool, solving.experiment.run
+    if isinstance(policy, WorkflowPolicy):
+        print_estimate(policy.workflow, question, pool, run, as_json=as_json)
         return
-    assert isinstance(solver, Conductor)  # a policy of one's own has no dry run
-    found = estimate_solve(solver, question, pool, question_for=run.question_for)
-    stamp = solver.settings.prompt.fingerprint
+    assert isinstance(policy, Conductor)  # a policy of one's own has no dry run
+    found = estimate_solve(policy, question, pool, question_for=run.question_for)
+    stamp = policy.settings.prompt.fingerprint
     if as_json:
         bound = {"calls": found.calls, "usd": found.usd, "price_not_known": found.price_not_known}
         print_json({"prompt": stamp, "messages": found.messages, **bound}, indent=2)
@@ -171,7 +137,7 @@ def _print_dry_run(solving: Solving, question: str, *, as_json: bool) -> None:
         print(f"cost at most: {dollars(found.usd)}, usually far less")
 
 
-def _solve(solving: Solving, question: Question, display: Display | None, args: argparse.Namespace) -> Solution:
+def _solve(solving: Solving, question: Question, display: Progress | None, args: argparse.Namespace) -> Solution:
     from wfdsl.cli.display.live import followed, listener_for, new_run_options
     from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.running import new_run_id
@@ -183,6 +149,6 @@ def _solve(solving: Solving, question: Question, display: Display | None, args: 
     command = f"wfdsl runs resume {run_id}" if can_be_resumed else f"the same command with --run-id {run_id}"
 
     async def solved() -> Run:
-        return (await solving.solve(question, options)).run
+        return (await solving.policy.solve(question, solving.pool, **options)).run
 
     return Solution(followed(solved(), display, as_json=args.json, again=command if kept else None))

@@ -317,7 +317,7 @@ class _RootPool:
         try:
             return self._pool.worker(index)
         except UsageError as error:
-            raise UsageError(f"{error}; or leave it out (--without, conductor.without)") from error
+            raise UsageError(f"{error}; or leave it out (conductor.without)") from error
 
     def subset(self, indices: Iterable[int]) -> WorkerPool:
         """Some of the workers, never the root Conductor."""

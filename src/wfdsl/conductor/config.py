@@ -60,7 +60,6 @@ class ConductorConfig(Table):
     prompt: str | None = option(
         None,
         "the template set: paper, tiny or a file of your own",
-        "--prompt",
         metavar="NAME|FILE",
         default_text="paper; tiny for `local`; what a checkpoint was trained with",
         path=True,
@@ -69,7 +68,6 @@ class ConductorConfig(Table):
     examples: str | None = option(
         None,
         "the few-shot examples: a shipped set, a file, or none",
-        "--examples",
         metavar="NAME|FILE",
         default_text="the template set's",
         path=True,
@@ -145,9 +143,7 @@ class ConductorConfig(Table):
         default_text="200, or as many as fit the model's context; 80 for `local`",
         ge=1,
     )
-    without: tuple[str, ...] = option(
-        (), "leave out workers, by name or tag; may be repeated", "--without", metavar="WORKER"
-    )
+    without: tuple[str, ...] = option((), "leave out workers, by name or tag", metavar="WORKER")
     pick: int | None = option(
         None, "offer K workers, drawn at random for each question", metavar="K", default_text="all", ge=1
     )

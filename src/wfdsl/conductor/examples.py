@@ -186,7 +186,7 @@ def extract_examples(rows: Iterable[dict[str, Any]], *, right: str = "right", mo
 
 
 def to_toml(name: str, examples: Iterable[Example]) -> str:
-    """A set of examples as the file that `--examples` reads."""
+    """A set of examples as the file that `conductor.examples` names."""
     parts = [f"name = {json.dumps(name, ensure_ascii=False)}"]
     for example in examples:
         parts += [

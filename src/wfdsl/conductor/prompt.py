@@ -1,6 +1,6 @@
 """The prompt builder: question, workers, examples and limits in; chat messages out. It is the only one.
 
-Inference, training and `wfdsl solve --show-prompt` all build their messages here, from a named, versioned template set.
+Inference, training and `wfdsl solve --dry-run` all build their messages here, from a named, versioned template set.
 The hash covers everything that shapes a prompt except the question, the workers and the limits, and is part of every
 trace.
 

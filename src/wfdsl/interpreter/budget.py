@@ -21,7 +21,7 @@ class Budget(Table):
     """The most that a run may spend, its nested runs and earlier processes included: the table [budget]."""
 
     calls: int | None = option(None, "most calls, attempts that failed included", "--budget-calls", ge=0)
-    tokens: int | None = option(None, "most tokens, input and output", "--budget-tokens", ge=0)
+    tokens: int | None = option(None, "most tokens, input and output", ge=0)
     usd: float | None = option(None, "most US dollars", "--budget-usd", ge=0)
 
 

@@ -29,13 +29,11 @@ class RunConfig(Table):
     """How a workflow is run: the table [run] of a TOML file, and the options of `wfdsl.run`."""
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
-    concurrency: int | None = option(
-        None, "most calls in flight at once", "--concurrency", default_text="the workers' own limits", ge=1
-    )
+    concurrency: int | None = option(None, "most calls in flight at once", default_text="the workers' own limits", ge=1)
     seed: int | None = option(
         None, "makes workers that honour a seed repeatable; each step gets its own from it", "--seed"
     )
-    timeout_s: float | None = option(None, "most seconds for the whole run", "--timeout", default_text="no limit", gt=0)
+    timeout_s: float | None = option(None, "most seconds for the whole run", default_text="no limit", gt=0)
     step_timeout_s: float | None = option(
         None,
         "most seconds for a step, from when it may start; its fallback worker has as many again",

@@ -44,9 +44,8 @@ class _Piece(NamedTuple):
 class TextReader:
     """Reads the literals of one file; `found` collects what is wrong with them."""
 
-    def __init__(self, pieces: re.Pattern[str]) -> None:
-        """`pieces` matches the terminals of the grammar's rule `subtask`."""
-        self._pieces = pieces
+    def __init__(self, grammar: FileGrammar) -> None:
+        self._grammar = grammar
         self.found: list[Diagnostic] = []
 
     def plain(self, strings: Sequence[Token]) -> Text:
@@ -82,7 +81,7 @@ class TextReader:
         if not braces or ("{" not in body and "}" not in body):
             yield _Piece("TEXT", body, offset, offset + len(body))
             return
-        for match in self._pieces.finditer(body):
+        for match in self._grammar.pieces.finditer(body):
             yield _Piece(match.lastgroup or "", match[0], offset + match.start(), offset + match.end())
 
     def _value(self, prefix: str, piece: _Piece) -> str | Operand:
@@ -170,7 +169,7 @@ class _Reader:
     """Makes statements of phrases."""
 
     def __init__(self, source: Source, grammar: FileGrammar) -> None:
-        self.texts = TextReader(grammar.pieces)
+        self.texts = TextReader(grammar)
         self.found: list[Diagnostic] = []
         self._source = source
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,12 +55,10 @@ class FileGrammar:
     def __init__(self, folder: Path | None = None) -> None:
         data = load_grammar_data("workflow.lark", start=_FILE, also=[_SUBTASK, _MISREAD], folder=folder)
         terminals = data["terminals"]
-        pieces = next(row for row in data["table"]["actions"].values() if "X_BRACE" in row)
         apart = {"TEXT", "TWO_BRACES", "X_BRACE", *data["ignored"]}
         gap = _any_of(terminals, data["ignored"], named=False)
         tokens = [name for name in terminals if name not in apart]
         self.table = Table(data["table"])
-        self.pieces = re.compile(_any_of(terminals, [name for name in terminals if name in pieces]))
         self.gap = re.compile(_any_of(terminals, data["ignored"]))
         self.token = re.compile(f"(?:{gap})*+(?:{_any_of(terminals, tokens)})?")
         self.words = {name: match[1] for name, pattern in terminals.items() if (match := _WORD.match(pattern))}
@@ -69,8 +67,21 @@ class FileGrammar:
         self.soft_words = {name for name, word in self.words.items() if self._name.fullmatch(word)}
         """Keywords that are names where no keyword is allowed."""
         self.statement_words = set(self.words) - self.soft_words
-        starts = _any_of(terminals, self.statement_words, named=False)
-        self.resume = re.compile(rf"(?:\A|(?<=[\r\n]))[ \t]*+(?={starts})")
+        self._data = data
+
+    @cached_property  # start-up time: many files need neither this nor the next
+    def pieces(self) -> re.Pattern[str]:
+        """What matches the parts of a subtask with braces."""
+        inside = next(row for row in self._data["table"]["actions"].values() if "X_BRACE" in row)
+        return re.compile(
+            _any_of(self._data["terminals"], [name for name in self._data["terminals"] if name in inside])
+        )
+
+    @cached_property
+    def resume(self) -> re.Pattern[str]:
+        """What finds the next statement after an error."""
+        starts = _any_of(self._data["terminals"], self.statement_words, named=False)
+        return re.compile(rf"(?:\A|(?<=[\r\n]))[ \t]*+(?={starts})")
 
     def scan(self, text: str) -> FileScan:
         """Read a text of any kind."""

@@ -5,7 +5,6 @@ It holds what is written, not what it means: `expand` makes steps of it, `format
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from wfdsl.language.grammar import Token
@@ -47,8 +46,7 @@ class Text(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """A keyword with its operands. `sees nothing` has none."""
 
     kind: ClauseKind
@@ -66,15 +64,13 @@ class Clause:
         return self.tokens[-1].end
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(NamedTuple):
     """`wfdsl 1`."""
 
     tokens: tuple[Token, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A title or a description."""
 
     kind: Literal["title", "description"]
@@ -83,8 +79,7 @@ class Heading:
     text: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(NamedTuple):
     """A parameter and its default."""
 
     tokens: tuple[Token, ...]
@@ -95,8 +90,7 @@ class Param:
     """The default if it is a string."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepStatement:
+class StepStatement(NamedTuple):
     """A step, or several by its clauses."""
 
     tokens: tuple[Token, ...]
@@ -111,8 +105,7 @@ class StepStatement:
         return next((clause for clause in self.clauses if clause.kind in kinds), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """A statement that breaks off: its keyword and name as far as they were there, so that others can refer to it.
 
     Without a keyword it is something that is not a statement at all.
@@ -135,8 +128,7 @@ class Comment(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileTree:
+class FileTree(NamedTuple):
     """A workflow file, in the order of its text."""
 
     source: Source

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
-from wfdsl.render.mermaid import mermaid_of
 from wfdsl.render.model import Options, Panel
 from wfdsl.render.notebook import Drawn
-from wfdsl.render.svg import svg_of
 
-if TYPE_CHECKING:  # start-up: rich is only needed for terminals
+if TYPE_CHECKING:  # start-up time: each format imports what it needs
     from wfdsl.render.terminal import TerminalDrawing
 
 
@@ -27,6 +25,8 @@ def to_svg(value: Drawn, **options: Unpack[Options]) -> str:
         ValueError: `names` has not one name for each step.
         UsageError: a checked text holds no workflow, or the value is something else, such as a path.
     """
+    from wfdsl.render.svg import svg_of  # noqa: PLC0415  (start-up time)
+
     return svg_of(picture_of(value, **options))
 
 
@@ -64,6 +64,8 @@ def to_pdf(value: Drawn, **options: Unpack[Options]) -> bytes:
 
 def to_mermaid(value: Drawn, **options: Unpack[Options]) -> str:
     """Write a picture as a Mermaid flowchart, for Markdown pages. Arguments and errors as for `to_svg`."""
+    from wfdsl.render.mermaid import mermaid_of  # noqa: PLC0415  (start-up time)
+
     return mermaid_of(picture_of(value, **options))
 
 

@@ -68,7 +68,7 @@ def test_it_is_shown_the_question_and_the_workers_as_it_was_trained(capsys: pyte
 
 
 def test_another_prompt_takes_another_conductor() -> None:
-    command = ["solve", "--pool", "gym/seven", "-q", "?", "--dry-run", "--prompt", "paper"]
+    command = ["solve", "--pool", "gym/seven", "-q", "?", "--dry-run", "--set", "conductor.prompt=paper"]
 
     assert main(command) == 2
     assert main([*command, "--conductor", "local"]) == 0

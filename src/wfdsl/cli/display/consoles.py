@@ -17,9 +17,9 @@ def stdout_console(**options: Any) -> Console:
     return SafeConsole(file=styled(sys.stdout), **options)
 
 
-def stderr_console() -> Console:
+def stderr_console(**options: Any) -> Console:
     """A console on standard error."""
-    return SafeConsole(file=styled(sys.stderr))
+    return SafeConsole(file=styled(sys.stderr), **options)
 
 
 class SafeConsole(Console):

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-from wfdsl.cli.display.displays import Display
+from wfdsl.cli.display.progress import Progress
 from wfdsl.cli.inputs import STDIN
 from wfdsl.cli.output import Interrupted, end_at_once, print_run
 from wfdsl.experiment import Experiment, run_options
@@ -39,7 +39,7 @@ def new_run_options(experiment: Experiment, *, run_id: str | None = None, origin
     }
 
 
-def followed(work: Coroutine[Any, Any, Run], display: Display | None, *, as_json: bool, again: str | None) -> Run:
+def followed(work: Coroutine[Any, Any, Run], display: Progress | None, *, as_json: bool, again: str | None) -> Run:
     """Wait for a run, showing it; a run that ends without an answer is printed if JSON was asked for.
 
     `again` is the command that continues it, None if nothing can.
@@ -98,7 +98,7 @@ async def _stopped_by_ctrl_c(work: Coroutine[Any, Any, _T], task: asyncio.Task[A
             signal.signal(signal.SIGINT, before)
 
 
-def listener_for(display: Display | None, *, otel: bool, origin: Mapping[str, str]) -> Listener | None:
+def listener_for(display: Progress | None, *, otel: bool, origin: Mapping[str, str]) -> Listener | None:
     """Who hears the events: the display, if any, and OpenTelemetry if it was asked for.
 
     `origin` says what runs; spans have the name of its workflow file, or `solve` where a Conductor answers.
