@@ -86,7 +86,7 @@ async def test_a_custom_grader_that_fails_is_unjudged(name: str, reason: str) ->
 
 
 async def test_a_built_in_grader_that_fails_is_unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(gold: str, answer: str) -> Verdict:
+    def fail(*_: object, **__: object) -> Verdict:
         raise IndexError("no such part")
 
     monkeypatch.setattr("wfdsl.grading.grade.grade_text", fail)

@@ -15,6 +15,7 @@ from wfdsl.grading.extraction import final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.normal_forms import Words, read
 from wfdsl.grading.sandbox import Sandbox
+from wfdsl.grading.sentences import Statement
 from wfdsl.grading.statements import AnswerKind, final_statement
 from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Outcome, Verdict
@@ -56,7 +57,7 @@ async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Ver
         return Verdict("wrong", None, "the reply states no answer")
     verdict = Verdict("wrong")
     for gold in task.golds:
-        verdict = await _compared(kind, gold, found.value, task)
+        verdict = await _compared(kind, gold, found, task)
         if verdict.outcome == "right":
             break
     return replace(verdict, statement=found.text)
@@ -69,14 +70,14 @@ def _stated_kind(task: Task) -> AnswerKind:
     return "text" if is_words else task.kind  # type: ignore[return-value]
 
 
-async def _compared(kind: AnswerKind, gold: str, answer: str, task: Task) -> Verdict:
+async def _compared(kind: AnswerKind, gold: str, found: Statement, task: Task) -> Verdict:
     match kind:
         case "math":
-            return await grade_math(gold, answer, question=task.question)
+            return await grade_math(gold, found.value, question=task.question)
         case "choice":
-            return grade_choice(gold, answer, task.choices)
+            return grade_choice(gold, found.value, task.choices)
         case "text":
-            return grade_text(gold, answer)
+            return grade_text(gold, found.value, task.question, is_claim=found.form == "claim")
     assert_never(kind)
 
 

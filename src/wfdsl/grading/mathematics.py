@@ -151,7 +151,7 @@ def same_number(gold: Number, answer: Number, question: str = "") -> bool:
     if gold.is_percent and not answer.is_percent:
         wanted.add(gold.value)
     if answer.is_percent and not gold.is_percent and _PERCENT_ASKED.search(question):
-        given.add(answer.value)
+        given = {answer.value}
     digits = 0 if _EXACT.search(question) else answer.digits or 0
     return any(_close(one, other, digits) for one in wanted for other in given)
 

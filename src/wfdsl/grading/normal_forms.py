@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
+from unicodedata import normalize
 
 LONGEST = 1_000
 """How many characters an answer may have: our choice."""
@@ -53,6 +54,10 @@ _PARTS = {
     "eighth": 8,
     "tenth": 10,
 }
+_CJK_DIGITS = {sign: at for at, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_CJK_NUMBER = re.compile(
+    r"(?:([〇零一二两三四五六七八九十百千]+)分[之の]([一二三四五六七八九十百千]+)|([〇零一二两三四五六七八九十百千]+)(?!分[之の]))"
+)
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
@@ -67,12 +72,12 @@ _UNIT = re.compile(r"[^\W\d_]+(?:[ /-][^\W\d_]+){0,4}(?:\s?\^\{?[23]\}?|[²³])?
 _UNICODE = {
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
     "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ",
-    "²": "^{2}", "³": "^{3}", "⁴": "^{4}", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}",
+    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}",
     "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}", "、": ",", "，": ",", "；": ";",
 }  # fmt: skip
 _LAYOUT = re.compile(
-    r"\\(?:left|right|displaystyle|textstyle|large|Large|small|normalsize|bigl?|bigr|Bigl?|Bigr|limits|!|,|;|:|quad|qquad)"
-    r"(?![a-zA-Z])|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|(?<=\d)\{,\}(?=\d)|[`~]|(?<!\\)\\ "
+    r"\\(?:left|right|displaystyle|textstyle|large|Large|small|normalsize|bigl?|bigr|Bigl?|Bigr|limits|quad|qquad)"
+    r"(?![a-zA-Z])|\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|(?<=\d)\{,\}(?=\d)|[`~]|(?<!\\)\\ "
 )
 _WRAPPER = re.compile(
     r"\\(?:mathbf|boldsymbol|bm|underline|overline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
@@ -91,7 +96,7 @@ _EMPTY = re.compile(
 _ALL = re.compile(r"\\mathbb\{?R\}?|all (?:real )?numbers|all reals?(?: numbers)?", re.IGNORECASE)
 _NAME = re.compile(
     r"\\?[a-zA-Z](?:_\{?\w+\}?)?['′]*(?:\s?\(\s*[^()]*\))?|\\(?:theta|alpha|beta|lambda|angle\s?\w+)|[a-zA-Z]{2,}(?:\s+[a-zA-Z]+)*"
-    r"|\\?(?:det|lim|max|min)\S*|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)|[A-Z]\^\{-1\}|\\angle\s*[A-Z]+"
+    r"|\\(?:sin|cos|tan)\s?(?:\\theta|[a-zA-Z])|\\?(?:det|lim|max|min)\S*|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)|[A-Z]\^\{-1\}|\\angle\s*[A-Z]+"
     r"|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
 )
 _RELATION = re.compile(r"\\(?:leq?|geq?|lt|gt|neq?)(?![a-zA-Z])|[<>]=?|=")
@@ -161,13 +166,15 @@ def clean(text: str) -> str:
     text = re.sub(r"^\s*(?:\$\$?|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", "", text.strip())
     text = re.sub(r"\$(?!\s*\d)|(?<=[^\s\d,(])\$|(?<=\d)\$(?=\s+\w)", "", text)
     text = re.sub(r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°", text)
+    text = re.sub(r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1", text).replace("{:}", ":")
     text = _LAYOUT.sub("", re.sub(r"(?<=\d),\\!\s*(?=\d{3})", ",", text))
     for sign, latex in _UNICODE.items():
         text = text.replace(sign, latex)
+    text = re.sub(r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}", text)
     text = re.sub(r"\\[dtc]frac", r"\\frac", text)
     for _ in range(3):
         text = _WRAPPER.sub(r"\1", text)
-    text = re.sub(r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}", text)
     text = re.sub(r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}", text)
     text = re.sub(r"(?<=\d)_\{(\d+)\}", r"_\1", text)
     text = re.sub(r"\\mathrm\s*\{([ei])\}", r"\1", text)
@@ -317,6 +324,10 @@ def _letters(text: str) -> set[str]:
 
 
 def _number(text: str) -> Number | None:
+    if spelled := _CJK_NUMBER.match(text):
+        parts = _cjk(spelled[1] or "一")
+        unit = _unit(text[spelled.end() :], is_apart=True)
+        return None if unit is None or not parts else Number(Fraction(_cjk(spelled[2] or spelled[3]), parts), unit)
     if text.lower() in _SMALL or text.lower().split("-")[0].split(" ")[0] in _TENS | _SMALL:
         return _worded(text.lower())
     found = _NUMBER.fullmatch(text)
@@ -344,6 +355,19 @@ def _number(text: str) -> Number | None:
         return None
     money = found["money"].lstrip("\\")
     return Number(value * scale, unit or money, digits=digits)
+
+
+def _cjk(text: str) -> int:
+    """`四十七`, and digit by digit `一九四九`."""
+    if not re.search(r"[十百千]", text):
+        return int("".join(str(_CJK_DIGITS[sign]) for sign in text) or 0)
+    total, digit = 0, 0
+    for sign in text:
+        if sign in _CJK_DIGITS:
+            digit = _CJK_DIGITS[sign]
+        else:
+            total, digit = total + (digit or 1) * {"十": 10, "百": 100, "千": 1000}[sign], 0
+    return total + digit
 
 
 def _worded(text: str) -> Number | None:

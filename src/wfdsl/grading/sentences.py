@@ -34,7 +34,7 @@ class Statement:
     """The sentence, line or box."""
     value: str
     """The value in it: an expression, letters joined by commas, or words."""
-    form: Literal["box", "label", "sentence", "value"]
+    form: Literal["box", "label", "sentence", "value", "claim"]
     is_strong: bool = True
 
 

@@ -14,9 +14,9 @@ from functools import cache
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from wfdsl.grading.claims import CJK, STRUCTURE, bare, claim, mention, says, words_of
+from wfdsl.grading.normal_forms import Group, Number, read
 from wfdsl.grading.sentences import Statement, boxed, sentences_of
-from wfdsl.grading.text import dates_in
-from wfdsl.grading.words import CJK, STRUCTURE, bare, leftover, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -36,12 +36,6 @@ _MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-
 _TAGGED = re.compile(
     r"<answer>(.*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)", re.DOTALL
 )
-_CONTRAST = re.compile(
-    r"(?<=\w),?\s+(?:therefore|thus|hence|then),?\s+(?=(?:be|is|equals?)\b|[\d$])"
-    r"|\bnot\s+[^,.;]{1,40}?,?\s+but(?:\s+rather)?\s+"
-    r"|(?<=is)n['’]t\s+[^,.;]{1,40}?(?:[,;]\s+it(?:\s+is|['’]s)|\s+but)\s",
-    re.IGNORECASE,
-)
 _OTHER = re.compile(
     r"\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|unsure|not\s+sure)\b|可能|かもしれ",
     re.IGNORECASE,
@@ -51,12 +45,9 @@ _WORDLIKE = re.compile(
     r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]"
 )
 _LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
-_YES = re.compile(r"\W*(yes|no|true|false|是|否|はい|いいえ)\b\W*(?:$|[,.!;—–]|because\b)", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "PREP", "HEAD"})
 _MOST_TOKENS = 80
 _OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
-_SHORT = 4  # words
-_WHEN = re.compile(r"\b(?:when|date|day)\b|什么时候|いつ", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,97 +69,175 @@ def final_statement(
         return Statement(said, letter, "value")
     sentences = list(sentences_of(said))
     found = _stated(sentences, asked)
-    if isinstance(found, str):
-        return None
-    if found is None or (kind == "text" and not found.is_strong):
-        return _implied(said, sentences, asked) or found
-    return found
+    return None if isinstance(found, str) else found or _claimed(sentences, asked)
 
 
 def _stated(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | str | None:
-    """The last statement of the strongest kind; a text if what is marked as the answer is none, or is in doubt."""
-    later: Statement | None = None
-    is_blocked, doubted = False, False
-    for number, (sentence, is_ended) in enumerate(reversed(sentences)):
+    """The last strong statement, else the last letter; a text if what is marked as the answer is none, or in doubt."""
+    weak: Statement | None = None
+    doubted = False
+    for number, (sentence, _) in enumerate(reversed(sentences)):
         if number >= _MOST_READ or (number >= _SENTENCES and not _STRONG.search(sentence)):
             continue
-        told, is_retraction = _after_retraction(sentence, asked)
+        told, is_retraction = _after_retraction(sentence)
         found = _marked(boxed(told), asked) if "box" in told else _read(told, asked)
         if isinstance(found, str):
             return found  # cut off, denied or none
         if found is not None and found.is_strong:
             return "doubted" if doubted else found
+        if found is not None and weak is not None and found.value != weak.value:
+            return "several" if found.form == weak.form == "value" else weak
+        weak = weak or found
+        doubted |= weak is None and bool(_OTHER.search(told)) and bool(re.search(r"\d|\b[A-J]\b", told))
         if is_retraction:
-            return found or later
-        if found is not None and found.form == "value" and later is not None and found.value != later.value:
-            return "several" if later.form == "value" and asked.kind == "choice" else later
-        if found is not None and not is_ended and len(sentences) > 1 and found.form == "sentence" and not number:
-            is_blocked = True  # cut off
-        elif found is not None and not is_blocked and later is None and _may_stand(found, number, len(sentences)):
-            later = found
-        elif found is None and later is None:
-            is_blocked |= not is_ended or _is_about_values(told, asked)
-            doubted |= bool(_OTHER.search(told)) and bool(re.search(r"\d|\b[A-J]\b", told))
-    return "doubted" if later is None and doubted else later
+            break
+    return "doubted" if weak is None and doubted else weak
 
 
-def _implied(said: str, sentences: list[tuple[str, bool]], asked: Asked) -> Statement | None:
-    """What no statement says: the only option that a reply names, or the text that it begins with."""
-    if not sentences or len(said) > LONGEST_SENTENCE:
+def _claimed(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | None:
+    """What no statement says: the value, the option or the text of the clause in which the answer has to be."""
+    left: list[str] = []
+    for sentence, _ in reversed(sentences[-_SENTENCES:]):
+        told, is_retraction = _after_retraction(sentence)
+        left.insert(0, _MARKUP.sub("", told))
+        if is_retraction:
+            break
+    whole = " ".join(left)
+    if not whole or _OTHER.search(whole):
         return None
     if asked.kind == "math":
-        chain = _CHAIN.search(sentences[-1][0])
-        is_said = chain and not _denies(said)
-        return Statement(sentences[-1][0], chain[1], "value", is_strong=False) if chain and is_said else None
-    if asked.kind == "choice":
-        return _only_option(said, asked)
-    first = _MARKUP.sub("", sentences[0][0])
-    if len(sentences) == 1 and not _REMARK.search(first):
+        return _claimed_value(left, asked, is_ended=sentences[-1][1])
+    if len(whole) > LONGEST_SENTENCE:
         return None
-    lead = re.split(r"[,，。;；（(]|\.(?=\s|$)|\s[—–-]\s|です|だ。", first, maxsplit=1)[0].strip()
-    tokens = _tokens(lead, asked) if lead else None
-    if tokens is None or len(tokens) > 2 * _SHORT or any(token.type not in _PLAIN for token in tokens):
-        return None
-    if _OPENING.match(lead) or not any(token.type in ("WORD", "MATH", "NUMERAL") for token in tokens):
-        return None
-    return Statement(sentences[0][0], lead, "value", is_strong=False)
+    clause = _undoubted(claim(left))
+    if asked.kind == "text":
+        return Statement(clause, clause, "claim", is_strong=False) if clause else None
+    if _is_numeric(asked) and (value := _claimed_value(left, asked, is_ended=True)):
+        named = [_numbered(value.value, asked)]
+    else:
+        named = []
+    named += [_named(clause, asked), *(_named(_undoubted(claim([sentence])), asked) for sentence in left)]
+    letters = named[0] or "".join(sorted(set("".join(named)))) or _named(_undoubted(whole), asked, is_said=False)
+    return Statement(whole, letters, "claim", is_strong=False) if len(letters) == 1 else None
 
 
-def _only_option(said: str, asked: Asked) -> Statement | None:
-    """The option of which the reply has all words, where it has those of no other, and denies nothing."""
-    said_words, options = stems(said), [stems(option) for option in asked.choices[:26]]
-    if _denies(said) or not options:
-        return None
-    shared = frozenset.intersection(*options)  # of `Pacific Ocean` and `Indian Ocean`, what tells them apart
-    wanted = [(option - shared) or option for option in options]
-    named = [at for at, words in enumerate(wanted) if words and words <= said_words]
-    longest = [at for at in named if not any(wanted[at] < wanted[other] for other in named)]
-    if not named and len(said_words) <= _SHORT:
-        longest = [at for at, words in enumerate(wanted) if words & said_words - shared]
-    return Statement(said, ascii_uppercase[longest[0]], "value", is_strong=False) if len(longest) == 1 else None
+def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
+    """The letter of the only option that a clause mentions, and says."""
+    words = [_distinct(option, asked) for option in asked.choices[:26]]
+    there = [at for at, option in enumerate(words) if mention(option, clause)]
+    there = [
+        at for at in there if not any(words[at] != words[other] and mention(words[at], words[other]) for other in there)
+    ]
+    return ascii_uppercase[there[0]] if len(there) == 1 and (not is_said or says(words[there[0]], clause)) else ""
 
 
-def _denies(said: str) -> bool:
-    from lark.exceptions import UnexpectedInput  # noqa: PLC0415
-
-    try:
-        return any(token.type in ("NEG", "HEDGE", "RETRACT", "ASK") for token in _grammar(None).lex(said))
-    except UnexpectedInput:
-        return True
+def _is_numeric(asked: Asked) -> bool:
+    return bool(asked.choices) and all(re.search(r"\d", option) for option in asked.choices)
 
 
-_CHAIN = re.compile(
-    r"[\w)²³⁰-⁹}]\s*[=≡]\s*([^=≡,，、:：;；]{1,60}?)\s*(?:\(mod[^()]*\))?(?:です|である|となる)?\s*[。.]?$"
-)
-"""The last side of a chain of equations that ends a reply."""
-_REMARK = re.compile(r",\s(?!(?:or|and|but|not)\b)[a-z]|[（(]|です。?.|—|，")
-"""What may follow an answer in its sentence: `Orwell, whose real name was Blair`."""
-_OPENING = re.compile(
-    r"(?:let|sure|well|okay|ok|great|good|hmm|first|yes|no|step|here|hello|hi|this|that|these|i|we|you|they|it|my|"
-    r"他|她|它|这|那|我们?|首先|これ|それ|まず)\b",
+def _numbered(value: str, asked: Asked) -> str:
+    """The letters of the options that are this number, whatever units both have."""
+    found = read(value)
+    given = found.items[-1] if isinstance(found, Group) and found.form == "chain" else found
+    options = enumerate(map(read, asked.choices[:26]))
+    is_same = (
+        at
+        for at, option in options
+        if isinstance(option, Number) and isinstance(given, Number) and option.value == given.value
+    )
+    return "".join(ascii_uppercase[at] for at in is_same)
+
+
+def _distinct(option: str, asked: Asked) -> str:
+    """The words of an option that the question and all other options do not have, or all of them."""
+    shared = frozenset.intersection(*(frozenset(bare(other).split()) for other in asked.choices))
+    known = words_of(asked.question) | shared | STRUCTURE
+    words = [word for word in option.split() if bare(word) not in known]
+    return " ".join(words) if words and not CJK.search(option) else option
+
+
+_ASIDE = re.compile(
+    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had"
+    r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
-_PLAIN = frozenset({"WORD", "KNOWN", "FUNC", "MATH", "NUMERAL", "LETTER"})
+"""What explains or checks the answer."""
+_CHECK = re.compile(r"\W*(?:check|verif|as a (?:check|bonus)|note\b|检验|验证|注意|検算)", re.IGNORECASE)
+_DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
+_BREAKS = frozenset({"COMMA", "DASH", "SO", "BUT", "CLOSE"})
+_AGAIN = re.compile(r"which|i\.e\.|that\s+is|namely|meaning|making|ので|から", re.IGNORECASE)
+"""What says an answer once more, where other conjunctions explain it."""
+_UNFINISHED = re.compile(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*")
+
+
+def _claimed_value(sentences: list[str], asked: Asked, *, is_ended: bool) -> Statement | None:
+    """The value of the last clause that has one, in the last sentence that has one and is no aside."""
+    asides = (at for at, said in enumerate(sentences) if at and _CHECK.match(said))
+    sentences = sentences[: next(asides, len(sentences))]
+    for number, said in enumerate(reversed(sentences)):
+        if _ASIDE.match(said) or not (tokens := _tokens(said.rstrip(" .。!"), asked)):
+            continue
+        *clauses, last = _clauses(tokens)
+        for clause in [last, *reversed(clauses)]:
+            has_value = any(token.type in _VALUES for token in clause)
+            if not has_value or (clauses and clause[0].type == "PREP" and not any(t.type == "BE" for t in clause)):
+                continue
+            is_cut = not is_ended and number == 0 and (clause is not last or last[-1].type in ("PREP", "BE"))
+            if is_cut or any(token.type in _DOUBTS for token in clause):
+                return None
+            if value := _only_value(clause, said, asked):
+                return Statement(said, value, "claim", is_strong=False)
+        if any(token.type in _VALUES for token in tokens):
+            return None
+    return None
+
+
+def _clauses(tokens: list[Token]) -> list[list[Token]]:
+    """The parts of a sentence without what stands in brackets, and without explanations."""
+    clauses: list[list[Token]] = [[]]
+    depth, is_aside = 0, False
+    for token in tokens:
+        depth = max(0, depth + (token.type == "OPEN") - (token.type == "CLOSE"))
+        if token.type == "SINCE" and clauses != [[]]:
+            is_aside = not _AGAIN.fullmatch(token)
+        if token.type in _BREAKS or token.type == "SINCE":
+            clauses.append([])
+        elif depth == 0 and token.type != "OPEN" and not is_aside:
+            clauses[-1].append(token)
+    return [clause for clause in clauses if clause] or [[]]
+
+
+def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
+    """The only value after the last verb of a clause, or that the question does not have."""
+    verb = max((at for at, token in enumerate(clause) if token.type == "BE"), default=-1)
+    part = clause[verb + 1 :] if any(token.type in _VALUES for token in clause[verb + 1 :]) else clause
+    values = [token for token in part if token.type in _VALUES]
+    new = [one for one in values if not re.search(rf"(?<!\d){re.escape(one)}(?!\d)", asked.question)] or values
+    new = [token for token in new if token.type == "MATH"] or new
+    new = [token for token in new[1:] if token.startswith("=")][-1:] or new
+    at = part.index(new[0])
+    if any(token.type == "ARITHMETIC" for token in part):
+        return ""
+    if len(new) > 1 and not (verb >= 0 and part[part.index(new[1]) - 1].type == "PREP"):
+        return ""
+    end = at + 1
+    while end < len(part) and part[end].type in ("WORD", "KNOWN"):
+        end += 1
+    value = text[new[0].start_pos : part[end - 1].end_pos].lstrip("=≈ ")
+    return "" if _UNFINISHED.fullmatch(value) else value
+
+
+def _undoubted(clause: str) -> str:
+    """A clause up to a bound such as `around 1600`; empty if it denies, doubts or asks."""
+    for token in _grammar(None).lex(clause):
+        if token.type in _DOUBTS:
+            is_bound = re.fullmatch(
+                r"around|about|between|over|under|nearly|almost|approximately|roughly", token, re.IGNORECASE
+            )
+            return clause[: token.start_pos] if is_bound else ""
+    return clause
+
+
 _FULL_WIDTH = {0xFEE0 + code: chr(code) for code in range(0x21, 0x7F) if chr(code) not in "!,;"}
 
 
@@ -177,10 +246,8 @@ def _tail(text: str) -> str:
     return cut[cut.find("\n") + 1 :] if len(cut) < len(text) and "\n" in cut else cut
 
 
-def _after_retraction(sentence: str, asked: Asked) -> tuple[str, bool]:
+def _after_retraction(sentence: str) -> tuple[str, bool]:
     """What comes after the last retraction in a sentence, and whether there is one."""
-    if asked.kind == "text" and _YES.match(sentence) and _YES_ASKED.search(asked.question):
-        return sentence, False
     *_, end = 0, *(found.end() for found in _retraction().finditer(sentence))
     return (sentence[end:].lstrip(" ,.:;—–-"), True) if end else (sentence, False)
 
@@ -199,17 +266,6 @@ def _grammar(parser: Literal["lalr"] | None = "lalr") -> Lark:
     return Lark(source, start=["sentence", "no_statement"], parser=parser, lexer="basic", maybe_placeholders=False)
 
 
-def _may_stand(found: Statement, number: int, count: int) -> bool:
-    """A bare value counts as the last or the only sentence, or as a chain of equations."""
-    return found.form != "value" or number == 0 or count == 1 or "=" in found.value
-
-
-def _is_about_values(sentence: str, asked: Asked) -> bool:
-    if asked.kind == "math":
-        return bool(re.search(r"\d", sentence))
-    return asked.kind == "text" or bool(re.search(r"\b[A-J]\b", sentence))
-
-
 def _marked(found: Statement | str | None, asked: Asked) -> Statement | str | None:
     """A box or tag of a choice task holds letters or an option."""
     if asked.kind != "choice" or not isinstance(found, Statement):
@@ -222,15 +278,9 @@ def _marked(found: Statement | str | None, asked: Asked) -> Statement | str | No
 def _read(sentence: str, asked: Asked) -> Statement | str | None:
     if tagged := _TAGGED.search(sentence):
         return _marked(Statement(sentence, (tagged[1] or tagged[2]).strip(), "label"), asked)
-    plain = _CONTRAST.sub(" ", _MARKUP.sub("", sentence)).strip()
+    plain = _MARKUP.sub("", sentence).strip()
     if not plain or len(plain) > LONGEST_SENTENCE:
         return None
-    if (
-        asked.kind == "text"
-        and (yes := _YES.match(plain))
-        and (_YES_ASKED.search(asked.question) or "because" in plain)
-    ):
-        return Statement(sentence, yes[1], "sentence") if not _OTHER.search(plain) else None
     if asked.kind == "choice" and (letter := _exact_option(plain, asked)):
         return Statement(sentence, letter, "value", is_strong=False)
     marked = _with_letters(plain, len(asked.choices) or 10) if asked.kind == "choice" else plain
@@ -239,15 +289,11 @@ def _read(sentence: str, asked: Asked) -> Statement | str | None:
         return None
     tree = _parsed(tokens)
     if tree is None:
-        return _unread_text(sentence, tokens, marked) if asked.kind == "text" else None
+        is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
+        return Statement(sentence, marked[tokens[0].end_pos or 0 :].strip(), "label") if is_labelled else None
     reading = _Reading(tree, marked, asked)
     found = {"math": reading.math, "choice": reading.choice, "text": reading.text}[asked.kind]()
     return Statement(sentence, *found) if found is not None else None
-
-
-_YES_ASKED = re.compile(
-    r"yes or no|true or false|\A\W*(?:is|are|was|were|do|does|did|can|has|have|will)\b", re.IGNORECASE
-)
 
 
 def _exact_option(text: str, asked: Asked) -> str | None:
@@ -281,7 +327,7 @@ def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
             token = token.update(type="LETTER")  # noqa: PLW2901
         elif token.type == "WORD" and str(token).lower().strip(".") in known:
             token = token.update(type="KNOWN")  # noqa: PLW2901
-        elif token.type == "NUMERAL" and asked.kind == "choice":
+        elif token.type == "NUMERAL" and asked.kind == "choice" and not _is_numeric(asked):
             token = token.update(type="WORD")  # noqa: PLW2901
         tokens.append(token)
         if len(tokens) > _MOST_TOKENS:
@@ -302,13 +348,6 @@ def _parsed(tokens: list[Token]) -> Tree[Token] | None:
     return tree
 
 
-def _unread_text(sentence: str, tokens: list[Token], plain: str) -> Statement | None:
-    """What is labelled, or short enough to be nothing but an answer, may be a text of any words."""
-    if tokens and tokens[0].type == "LABEL":
-        return Statement(sentence, plain[tokens[0].end_pos or 0 :].strip(), "label")
-    return Statement(sentence, plain, "value", is_strong=False) if len(plain.split()) <= _SHORT else None
-
-
 _Found: TypeAlias = "tuple[str, Literal['box', 'label', 'sentence', 'value'], bool]"
 
 
@@ -323,26 +362,10 @@ class _Reading:
         self._is_headed = len(self._chunks) > 1 and any(t.type == "HEAD" for c in self._chunks[:-1] for t in c)
 
     def math(self) -> _Found | None:
-        last, before = self._chunks[-1], self._chunks[:-1]
-        value = self._value(last)
-        if self._is_labelled or self._is_headed:
-            return (value, "label" if self._is_labelled else "sentence", True) if value else None
-        if before:
-            if any(token.type in _VALUES for chunk in before[1:] for token in chunk):
-                return None
-            if value:
-                return value, "sentence", False
-            is_held = len(before) == 1 and all(token.type in _FREE for token in last)
-            value = self._value(before[0]) if is_held else None
-            return (value, "sentence", False) if value else None
-        if last[0].type in _VALUES and value:
-            return value, "value", False
-        values = [token for token in last if token.type in _VALUES and str(token) not in self._asked.question]
-        others = [token for token in last if token.type not in _VALUES]
-        is_cjk = bool(CJK.search(self._text))
-        if len(values) == 1 and (is_cjk or all(token.type in _FREE for token in others)):
-            return self._value(last[last.index(values[0]) :]) or "", "sentence", False
-        return None
+        if not (self._is_labelled or self._is_headed):
+            return None
+        value = self._value(self._chunks[-1])
+        return (value, "label" if self._is_labelled else "sentence", True) if value else None
 
     def _value(self, chunk: list[Token]) -> str | None:
         """The first value of a chunk with its unit; another value has to be after a preposition."""
@@ -355,20 +378,10 @@ class _Reading:
         rest = chunk[end:]
         if any(token.type in _VALUES for token in rest) and not any(token.type == "PREP" for token in rest[:1]):
             return None
-        if other := self._other_value():
-            return f"{self._text[chunk[at].start_pos : chunk[at].end_pos]} or {other}"
         value = self._text[chunk[at].start_pos : chunk[end - 1].end_pos]
         is_exclaimed = value.endswith("!") and value.count("!") == 1 and self._text.rstrip().endswith(value)
         value = value.rstrip("!") if is_exclaimed else value
         return value.lstrip("=≈ ").rstrip(",，、 ")
-
-    def _other_value(self) -> str | None:
-        """The value of a tail such as `, or 0.375`, `, 7` and ` (or 7)`."""
-        if not self._tail or self._tail[0].type == "SINCE":
-            return None
-        said = [token for token in self._tail[1:] if str(token).lower() not in ("or", "alternatively")]
-        is_named = self._tail[0].type == "COMMA" or said[:1] != self._tail[1:2]
-        return str(said[0]) if said and said[0].type in _VALUES and is_named else None
 
     def choice(self) -> _Found | None:
         tokens = [token for chunk in self._chunks for token in chunk]
@@ -385,8 +398,6 @@ class _Reading:
             letters = sorted({*letters, *(_LETTERS[ord(token[0])] for token in after if token.type == "LETTER")})
         elif not letters and len(after) == 2 and after[1].type == "LETTER":  # ", option B"
             letters, is_told = [_LETTERS[ord(after[1][0])]], True
-        if self._is_option_with_label(tokens):
-            return _LETTERS[ord(tokens[0][0])], form, is_told
         words = self._option_words(tokens)
         named = self._option(words)
         if letters:
@@ -402,14 +413,6 @@ class _Reading:
         if named is not None:
             return named, form, self._is_labelled
         return None
-
-    def _is_option_with_label(self, tokens: list[Token]) -> bool:
-        """Whether this is an option as the question has it, whose text may name other letters."""
-        if tokens[0].type != "LETTER":
-            return False
-        at = ord(tokens[0][0]) - 0xE000
-        said = self._text[tokens[0].end_pos :].translate(_LETTERS)
-        return at < len(self._asked.choices) and bare(said) == bare(self._asked.choices[at])
 
     def _option_words(self, tokens: list[Token]) -> list[str]:
         last = self._chunks[-1] if len(self._chunks) > 1 or self._is_labelled else tokens
@@ -432,36 +435,10 @@ class _Reading:
         return None
 
     def text(self) -> _Found | None:
-        last, first = self._chunks[-1], self._chunks[0]
-        is_or = [str(token) for token in self._tail[1:2]] == ["or"]
-        is_whole = not self._tail or is_or or str(self._tail[0]) == ","
-        stop = len(self._text.rstrip(" .!。")) if is_whole else last[-1].end_pos or 0
+        last = self._chunks[-1]
         if self._is_labelled:
-            return self._text[last[0].start_pos : stop].strip(), "label", True
-        if _WHEN.search(self._asked.question) and len(dates := dates_in(self._text)) == 1:
-            return dates[0], "sentence", False
-        if len(self._chunks) > 1:
-            return self._said(first, last, stop)
-        whole = self._text[first[0].start_pos : stop].strip()
-        if len(first) <= _SHORT:
-            return whole, "value", False
-        left = leftover(whole, self._asked.question)
-        if left and left != whole and len(left.split()) <= 2 * _SHORT:
-            return left, "sentence", False
-        return None
-
-    def _said(self, first: list[Token], last: list[Token], stop: int) -> _Found | None:
-        """What is said of a subject of at most one new word; else what the sentence has beyond the question."""
-        said = self._text[last[0].start_pos : last[-1].end_pos]
-        if self._is_headed:
-            return said, "sentence", True
-        if passive := re.match(r"\w+\s+by\s+(.+)", said):
-            return passive[1], "sentence", False
-        new = [token for token in first if token.type in ("WORD", "MATH")]
-        if len(new) <= 1 and not all(token.type in _FREE for token in last):
-            return said, "sentence", False
-        left = leftover(self._text[first[0].start_pos : stop], self._asked.question)
-        return (left, "sentence", False) if left else None
+            return self._text[last[0].start_pos :].strip(), "label", True
+        return (self._text[last[0].start_pos :].strip(), "sentence", True) if self._is_headed else None
 
 
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})

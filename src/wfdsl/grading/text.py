@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from wfdsl.grading.claims import says
 from wfdsl.grading.normal_forms import Number, clean, read
 from wfdsl.grading.verdict import Verdict
 
@@ -16,11 +17,11 @@ _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": 
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
 _APPOSITION = re.compile(r"(?<=\S)\s?\([^()]*\)\Z")
 """What an answer says about itself: `Paris (the capital of France)`."""
-_TITLE = re.compile(r"(?:sir|dr|mr|mrs|ms|prof|professor|president|king|queen|saint|st|lord)\s+")
-_SHORT_MONTH = re.compile(r"(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)")
-_BETWEEN_CJK = re.compile(r"(?<=[\u3040-\u30ff\u4e00-\u9fff])[\s·・]+(?=[\u3040-\u30ff\u4e00-\u9fff])")
+_ELSE = re.compile(r"\b(?:or|and|not|no|but|so|wait)\b|n['’]t\b|[?？或]|和(?=.)|不是|ない", re.IGNORECASE)
+_TITLE = re.compile(
+    r"(?:(?:republic|state|kingdom|city) of|sir|dr|mr|mrs|ms|prof|professor|president|king|queen|saint|st|lord)\s+"
+)
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
-_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
 _MONTHS = [
     *("january", "february", "march", "april", "may", "june"),
@@ -35,11 +36,19 @@ _DATES = (
 )
 
 
-def grade_text(gold: str, answer: str) -> Verdict:
-    """Whether a text is the gold one."""
+def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = False) -> Verdict:
+    """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it."""
     if same_text(gold, answer):
         return Verdict("right", answer, f"it is {_short(gold)}", rule="same text")
+    if (is_claim and says(gold, answer, question)) or any(same_text(gold, said) for said in _said(answer)):
+        return Verdict("right", answer, f"{_short(answer)} says {_short(gold)}", rule="says the text")
     return Verdict("wrong", answer, f"{_short(answer)} is not {_short(gold)}", rule="same text")
+
+
+def _said(answer: str) -> list[str]:
+    """The dates in an answer, and what comes before an addition, where nothing is denied and nothing else is named."""
+    lead = re.split(r"[,，(（]|\s(?=of\b)", answer, maxsplit=1)[0]
+    return dates_in(answer) + ([] if _ELSE.search(answer) else [lead])
 
 
 def same_text(gold: str, answer: str) -> bool:
@@ -62,11 +71,11 @@ def normal_text(text: str) -> str:
     """A text without what does not matter."""
     text = _COMMAND.sub(r"\1", text.replace("$", "") if "\\" in text else text)
     text = re.sub(r"_\{?(\d)\}?", r"\1", text)
+    text = re.sub(r"\bMt\b\.?", "Mount", text)
     text = unicodedata.normalize("NFKD", text).translate(_QUOTES).casefold()
-    text = _BETWEEN_CJK.sub("", _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]), text))
+    text = _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]), text)
     text = "".join(letter for letter in text if not 0x300 <= ord(letter) < 0x370)
     text = unicodedata.normalize("NFKC", text)
-    text = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), text)
     text = _PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text)
     words = " ".join(text.split())
     return " ".join(_ARTICLE.sub("", words).split()) or words
@@ -74,14 +83,14 @@ def normal_text(text: str) -> str:
 
 def _same_name(gold: str, one: str, other: str) -> bool:
     """Whether two names differ in a title, middle names or initials only, a month in its end, a word in its plural."""
-    if _SHORT_MONTH.fullmatch(other):
-        return one.startswith(other) and one in _MONTHS
     if len(one) > 3 and one == other.removesuffix("s"):
         return True
     wanted, given = one.split(), _TITLE.sub("", other).split()
     if wanted == given:
         return True
-    is_name = len(wanted) >= 2 and 2 <= len(given) <= 5 and all(word[:1].isupper() for word in gold.split())
+    is_name = len(wanted) >= 2 and 2 <= len(given) <= 5 and gold[:1].isupper()
+    if is_name and wanted[-1] == given[-1] and given[0] == "".join(word[0] for word in wanted[:-1]):
+        return True
     if not is_name or wanted[-1] != given[-1] or not _same_given(wanted[0], given[0]):
         return False
     return min(len(wanted), len(given)) == 2 or all(map(_same_given, wanted[1:-1], given[1:-1]))
