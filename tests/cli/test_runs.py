@@ -125,3 +125,15 @@ def test_a_failure_is_told_once_and_names_the_conductor(place: Path, wfdsl: Comm
     assert by_conductor.err.count(reason) == 1
     assert "worker -1" not in by_conductor.err + wfdsl("runs", "show", "last").out
     assert "Conductor (w): " in by_conductor.err
+
+
+def test_replies_are_shown_as_what_they_mean_on_a_terminal(
+    place: Path, wfdsl: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("pool.toml").write_text(POOL.replace('"4"', '"so **four**"'))
+    wfdsl("run", "one.wf", "How many?", "--pool", "pool.toml")
+    assert "so **four**" in wfdsl("runs", "show", "last").out
+
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    assert "so \x1b[1mfour\x1b[0m" in wfdsl("runs", "show", "last").out

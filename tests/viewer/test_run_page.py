@@ -15,12 +15,15 @@ from starlette.testclient import TestClient
 
 import wfdsl
 from wfdsl.api import analyze_file_text
+from wfdsl.cli.main import main
+from wfdsl.interpreter.events import Delta, Retried
 from wfdsl.interpreter.journal_reading import summaries
+from wfdsl.viewer.app import Viewer
 from wfdsl.viewer.completion_text import lines_of
 from wfdsl.viewer.markdown import markdown_of
 from wfdsl.viewer.places import place_at, places
 
-from .conftest import KEEP, NESTED, TWO, WRITTEN, Ask, conductor_of, nesting_pool, plan, solve
+from .conftest import KEEP, NESTED, TWO, WRITTEN, Ask, client_of, conductor_of, nesting_pool, plan, solve
 
 
 @pytest.mark.parametrize("view", ["conversation", "graph", "time"])
@@ -308,6 +311,37 @@ def test_a_step_whose_process_died_is_stopped_and_its_call_lost(client: TestClie
     assert stopped in page
     assert running not in page
     assert "was in flight when its process ended" in page
+
+
+def test_a_running_step_shows_its_text_where_run_and_page_share_a_process(journal: Path) -> None:
+    viewer, seen = Viewer(journal), []
+    events = [Delta((0,), "It w"), Retried((0,), 1, 0.0, "busy"), Delta((0,), "It is "), Delta((0,), "<4")]
+    viewer.index.live.append(lambda run_id: events)
+    with client_of(viewer) as client:
+        in_flight(journal, lambda: seen.append(client.get(f"/view/runs/{summaries(journal)[0].id}").text))
+
+    assert re.findall(r'<pre class="writing"[^>]*>\n(.*?)</pre>', seen[0]) == ["It is &lt;4"]
+
+
+def test_tool_calls_have_their_names_and_arguments_in_every_text_of_a_run(
+    client: TestClient, ask: Ask, journal: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = {"id": "c1", "name": "weather", "arguments": '{"city": "Paris"}'}
+    asked: list[dict[str, Any]] = [
+        {"role": "user", "content": "Is it hot?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "user", "content": "So?"},
+    ]
+    run = ask(asked)  # type: ignore[arg-type]
+    monkeypatch.setenv("WFDSL_HOME", str(journal.parent))
+
+    assert main(["runs", "show", run.id, "--messages"]) == 0
+    texts = [capsys.readouterr().out, wfdsl.to_html(run), markdown_of(run)]
+    texts += [client.get(f"/view/runs/{run.id}{page}").text for page in ("", "/steps/0")]
+
+    for text in texts:
+        shown = re.sub("<[^>]*>", "", html.unescape(text))
+        assert re.search(r'called weather:?\s+(`*text\n)?\{"city": "Paris"\}', shown), text
 
 
 def backup(journal: Path, copy: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wfdsl.cli.options import complete_runs
 
 if TYPE_CHECKING:  # start-up time
     from collections.abc import Iterable, Mapping
+
+    from rich.padding import Padding
 
     from wfdsl.conductor.round_log import RoundLog
     from wfdsl.interpreter.record import Run, StepRecord
@@ -25,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the record."""
+    from wfdsl.cli.display.consoles import stdout_console
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.interpreter.journal_reading import full_id, run_of, summaries
 
@@ -33,19 +36,29 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(run.to_json(indent=2))
         return 0
+    console = stdout_console()
     is_priced = not summaries(path, run.id)[0].is_unpriced
-    print("\n".join(_lines(run, with_messages=args.messages, is_priced=is_priced)))
+    options = _Options(args.messages, is_priced, as_markdown=console.is_terminal)
+    for line in _lines(run, options):
+        print(line, flush=True) if isinstance(line, str) else console.print(line)
     return 0
 
 
-def _lines(run: Run, *, with_messages: bool, is_priced: bool, indent: str = "") -> list[str]:
+class _Options(NamedTuple):
+    with_messages: bool
+    is_priced: bool
+    as_markdown: bool
+    """Whether replies are shown as what they mean; else as they were written."""
+
+
+def _lines(run: Run, options: _Options, indent: str = "") -> list[str | Padding]:
     from wfdsl.conductor.policy import ROOT_WORKFLOW
     from wfdsl.conductor.round_log import rounds_of
     from wfdsl.render.pictures import to_terminal
     from wfdsl.render.runs import options_of_run
 
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started))
-    lines = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]
+    lines: list[str | Padding] = [f"run {run.id}: {run.status}, started {when}, on pool {run.pool}"]
     origin = run.settings.get("origin", {})
     if not indent and "from" in origin:
         lines.append(f"  {_redone(origin)}")
@@ -57,13 +70,20 @@ def _lines(run: Run, *, with_messages: bool, is_priced: bool, indent: str = "") 
         drawing = str(to_terminal(run.workflow, **options_of_run(run)))
         lines += ["", *(f"  {line}" for line in drawing.splitlines()), ""]
     for step in run.steps:
-        lines += _step_lines(run, step, with_messages=with_messages, is_priced=is_priced)
+        lines += _step_lines(run, step, options)
     lines += _log_lines(logs[1:])
     for lost in run.lost:
         where = "/".join(map(str, lost.path))
         lines.append(f"lost: step {where}, {lost.worker_name}: was in flight when its process ended; stays charged")
-    lines.append(_totals(run, is_priced=is_priced))
-    return [(indent + line).rstrip() if not line.strip() else indent + line for line in lines]
+    lines.append(_totals(run, is_priced=options.is_priced))
+    return [_indented(line, indent) for line in lines]
+
+
+def _indented(line: str | Padding, indent: str) -> str | Padding:
+    if isinstance(line, str):
+        return indent + line if line.strip() else ""
+    line.left += len(indent)
+    return line
 
 
 def _redone(origin: Mapping[str, str]) -> str:
@@ -84,21 +104,23 @@ def _log_lines(logs: Iterable[RoundLog]) -> list[str]:
     return lines
 
 
-def _step_lines(run: Run, step: StepRecord, *, with_messages: bool, is_priced: bool) -> list[str]:
+def _step_lines(run: Run, step: StepRecord, options: _Options) -> list[str | Padding]:
     from wfdsl.interpreter.record import worker_title
 
     facts = [step.status, *_facts(step)]
     worker = worker_title(step.worker, step.worker_name)
-    lines = [f"{run.name_of(step.step)}: {worker}: {', '.join(facts)}"]
-    if with_messages:
+    lines: list[str | Padding] = [f"{run.name_of(step.step)}: {worker}: {', '.join(facts)}"]
+    if options.with_messages:
         for message in step.messages:
             lines += _block(message["role"], message["content"])
+            for call in message.get("tool_calls", ()):
+                lines += _block(f"called {call['name']}", call["arguments"])
     for nested in step.nested:
-        lines += _lines(nested, with_messages=with_messages, is_priced=is_priced, indent="    ")
+        lines += _lines(nested, options, "    ")
     if step.error:
         lines += _block("error", step.error)
     if step.response is not None:
-        lines += _block("response", step.response)
+        lines += _reply(step.response) if options.as_markdown else _block("response", step.response)
     return lines
 
 
@@ -126,6 +148,13 @@ def _facts(step: StepRecord) -> list[str]:
     if step.replayed:
         facts.append("from the journal")
     return facts
+
+
+def _reply(text: str) -> list[str | Padding]:
+    from rich.markdown import Markdown
+    from rich.padding import Padding
+
+    return ["  response:", Padding(Markdown(text), (0, 0, 0, 6))]
 
 
 def _block(title: str, text: str) -> list[str]:
