@@ -133,6 +133,16 @@ def test_a_step_has_what_its_worker_saw_its_reply_and_its_figures() -> None:
     assert {"2.5 s", "$0.25", "done"} <= shown
 
 
+def test_each_step_has_its_own_worker_also_where_a_stack_stands_for_it() -> None:
+    wide = Workflow((*(Step(index % 3, f"Do {index}.") for index in range(12)), Step(0, "End.", "all")))
+
+    found = read(to_html(wide, workers={0: "ann", 1: "bob", 2: "cy"}))
+
+    assert found.text["bdi"] == [
+        text for index in range(13) for text in (f"step {index}", ["ann", "bob", "cy"][index % 3])
+    ]
+
+
 def test_steps_and_rounds_have_addresses_and_every_link_leads_somewhere() -> None:
     for value in (two_rounds(), with_node(), MIXED):
         found = read(to_html(value))

@@ -61,8 +61,8 @@ def test_no_text_breaks_out_of_a_mermaid_label(data: st.DataObject) -> None:
 def test_mermaid_signs_become_codes() -> None:
     found = to_mermaid(Workflow((Step(0, '1. "a" <b> `c` #d; %%e [f] _g_ h\\n'),)))
 
-    assert "1#46; #34;a#34; #60;b#62; #96;c#96; #35;d#59; #37;#37;e #91;f#93;<br/>" in found
-    assert "#95;g#95; h#92;\u2060n" in found
+    shown = found.replace("<br/>", " ")
+    assert "1#46; #34;a#34; #60;b#62; #96;c#96; #35;d#59; #37;#37;e #91;f#93; #95;g#95; h#92;\u2060n" in shown
 
 
 @pytest.mark.parametrize("text", ["direction LR", "a fa:fa-car", "$$x^2$$", "fab:fa-x"])

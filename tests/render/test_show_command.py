@@ -75,6 +75,16 @@ def test_a_png_is_twice_the_size_of_the_svg(workflow: str, tmp_path: Path) -> No
     assert int.from_bytes(png[16:20]) == 2 * int(svg.attrib["width"])
 
 
+def test_a_pdf_has_the_size_of_the_svg_and_its_content(workflow: str, tmp_path: Path) -> None:
+    pytest.importorskip("cairosvg", exc_type=ImportError)
+    for name in ("a.svg", "a.pdf"):
+        assert main(["show", workflow, "-o", str(tmp_path / name)]) == 0
+
+    svg, pdf = ET.parse(tmp_path / "a.svg").getroot(), (tmp_path / "a.pdf").read_bytes()
+    assert f"{0.75 * int(svg.attrib['height']):g}".encode() in pdf
+    assert b"/Font" in pdf
+
+
 @pytest.mark.parametrize("module", ["resvg_py", "cairosvg"])
 def test_what_a_format_needs_is_named_where_it_is_missing(
     workflow: str, tmp_path: Path, module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -75,7 +75,7 @@ def advised(error: RunEnded, command: str | None = None) -> str:
     if command is None:
         if gave_up(error.run):
             return f"{error}; or run the same command again, without --run-id, for other completions"
-        by_conductor = "solve" in error.run.settings.get("origin", {})  # `resume` does not know Conductors
+        by_conductor = "solve" in error.run.settings.get("origin", {})  # its options are not in the journal
         command = (
             f"the same command with --run-id {error.run_id}" if by_conductor else f"wfdsl runs resume {error.run_id}"
         )

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from wfdsl.language.workflow import Workflow
 from wfdsl.render.markup import STYLE as MARKUP_STYLE
 from wfdsl.render.markup import markup
-from wfdsl.render.model import Drawing, Note, Options, panel_of_value
+from wfdsl.render.model import Drawing, Note, Options, panel_of_value, worker_label
 from wfdsl.render.svg import STYLE as PICTURE_STYLE
 from wfdsl.render.svg import svg_of
 from wfdsl.render.text import harmless
@@ -146,7 +146,7 @@ def _planned(drawing: Drawing) -> Iterator[StepText]:
         yield StepText(
             path=(index,),
             name=names[index],
-            worker=card.worker_label,
+            worker=worker_label(drawing.workflow[index].worker, drawing.options.get("workers") or {}),
             subtask=drawing.workflow[index].subtask,
             sees=tuple(Link(names[seen], str(seen)) for seen in drawing.workflow.sees(index)),
             facts=tuple(Fact("marks", tag) for tag in card.tags),

@@ -13,8 +13,8 @@ from wfdsl.language.tree import ALL
 from wfdsl.render.model import Card, Drawing, Panel, Placed, placed
 from wfdsl.render.text import cells, wrap
 
-_REASON_LINES = 12
-_WIDTH, _LINES = 26, 5  # Mermaid itself breaks lines at 200 pixels
+_MOST_LINES = 20
+_WIDTH, _LINES = 22, 6  # Mermaid itself breaks lines at 200 pixels
 # ASCII signs that Mermaid, Markdown or HTML may act on, and the signs that represent entity codes inside Mermaid.
 _UNSAFE = re.compile(r"(?<=\d)\.|[!-~ﬂ¶](?<![\w.,?!'])|_")
 _ACTING = re.compile(r"\\(?=n)|\$(?=\$)|\bfa\w?:(?=fa-)|direction(?=\s)")
@@ -120,11 +120,11 @@ def _label(card: Card) -> str:
     body = map(_text, wrap(card.subtask, width=_WIDTH, lines=_LINES, measure=cells))
     foot = [_text(text) for text in (" · ".join(tags), card.facts) if text]
     reasons = [line for reason in card.reasons for line in _wrapped(reason, _WIDTH)]
-    return "<br/>".join([head, *body, *foot, *reasons])
+    return "<br/>".join([head, *body, *_wrapped(card.members, _WIDTH), *foot, *reasons])
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return [_text(line) for line in wrap(text, width=width, lines=_REASON_LINES, measure=cells)]
+    return [_text(line) for line in wrap(text, width=width, lines=_MOST_LINES, measure=cells)]
 
 
 def _text(text: str) -> str:

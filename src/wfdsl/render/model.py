@@ -288,7 +288,7 @@ def _card(workflow: Workflow, steps: tuple[int, ...], position: Mapping[int, int
         is_named=bool(names),
         members=_members(steps, names),
         worker=step.worker,
-        worker_label=_listed(_worker_label(workflow[each].worker, options.get("workers") or {}) for each in steps),
+        worker_label=_listed(worker_label(workflow[each].worker, options.get("workers") or {}) for each in steps),
         subtask=_listed(plain(workflow[each].subtask) for each in steps),
         access=step.access,
         sees=workflow.sees(first),
@@ -371,5 +371,6 @@ def _listed(texts: Iterable[str]) -> str:
     return " · ".join(text if count == 1 else f"{text} × {count}" for text, count in counts.items())
 
 
-def _worker_label(worker: Worker, labels: Mapping[int, str]) -> str:
+def worker_label(worker: Worker, labels: Mapping[int, str]) -> str:
+    """What to call a worker."""
     return plain(worker) if isinstance(worker, str) else plain(labels.get(worker, f"worker {worker}"))

@@ -59,7 +59,8 @@ def to_pdf(value: Drawn, **options: Unpack[Options]) -> bytes:
         raise UsageError(
             f"a PDF needs CairoSVG and the system library cairo (pip install cairosvg; apt install libcairo2): {error}"
         ) from error
-    return bytes(cairosvg.svg2pdf(bytestring=to_svg(value, **options).encode()))
+    drawn = to_svg(value, **options).replace(".wfdsl{max-width:100%;height:auto}", "")  # CairoSVG takes auto for 0
+    return bytes(cairosvg.svg2pdf(bytestring=drawn.encode()))
 
 
 def to_mermaid(value: Drawn, **options: Unpack[Options]) -> str:

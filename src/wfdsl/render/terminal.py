@@ -132,7 +132,7 @@ class TerminalDrawing:
                 yield Text("")
             indent = min(_INDENT * each.level, options.max_width // 2)
             for line in _lines(each.panel, max(options.max_width - indent, 1)):
-                line.pad_left(indent)
+                line.pad_left(indent if line else 0)
                 yield line
 
 
