@@ -54,7 +54,7 @@ class Evaluations:
             report=report,
             summary=summary,
             tables={
-                "Accuracy, per cent with standard error": _linked(*accuracy_table(summary), summary),
+                "Accuracy, per cent with 95 % interval": _linked(*accuracy_table(summary), summary),
                 "What a sample takes": _linked(*cost_table(summary), summary),
             },
             comparisons=comparison_table(summary.comparisons),
