@@ -72,9 +72,9 @@ demo: $(VENV)/.demo
 	@printf '\n%s\n%s\n\n' "2. A workflow file on a real model, of 135 million parameters, on this machine. It is free, and often wrong." \
 		"Question: $(QUESTION)"
 	$(BIN)/wfdsl run docs/examples/plan-solve-verify.wf --pool local --set verifier=verifier --seed 1 -q "$(QUESTION)"
-	@printf '\n%s\n  %s\n%s\n  %s\n' "Type this next, to see both runs in a browser:" "$(BIN)/wfdsl view" \
-		"With a key in OPENAI_API_KEY, large models:" \
-		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini -q \"$(QUESTION)\""
+	@printf '\n%s\n  %s\n%s\n  %s\n' "With a key in OPENAI_API_KEY, large models:" \
+		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini -q \"$(QUESTION)\"" \
+		"Type this next, to see both runs in a browser:" "$(BIN)/wfdsl view"
 
 test: lint types unit
 

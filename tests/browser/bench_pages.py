@@ -11,7 +11,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -82,42 +81,6 @@ def measured(watched: Watched, path: str, times: int = TIMES) -> dict[str, float
     return {name: statistics.median(each[name] for each in found) for name in found[0]}
 
 
-def resident_mb(pid: int) -> float:
-    """The memory of a process."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1000
-    return 0.0
-
-
-def timed(what: Any) -> float:
-    """Milliseconds that something takes."""
-    began = time.perf_counter()
-    what()
-    return 1000 * (time.perf_counter() - began)
-
-
-def interactions(watched: Watched, ids: dict[str, str]) -> dict[str, float]:
-    """Milliseconds from a key or a click until the page shows the result."""
-    page = watched.go("/")
-    found = {}
-
-    def filter_list() -> None:
-        page.get_by_label("Text").fill("1234 of")
-        page.wait_for_function("() => document.querySelectorAll('tbody tr').length < 20")  # ids may have it too
-
-    found["filter the list (with 250 ms after the last key)"] = timed(filter_list)
-    for name, run in ids.items():
-        page = watched.go(f"/runs/{run}")
-
-        def choose(page: Any = page) -> None:
-            page.locator(".view [data-step]").nth(20).click()
-            page.get_by_label("The selected step").get_by_text("What this worker saw").wait_for()
-
-        found[f"choose a step, {name}"] = timed(choose)
-    return found
-
-
 def main() -> None:
     """Print the tables."""
     from playwright.sync_api import sync_playwright
@@ -134,7 +97,7 @@ def main() -> None:
             paths = {"list": "/", "list, filtered": "/?text=999"}
             for name, run in ids.items():
                 paths |= {f"{name}, {view}": f"/runs/{run}?view={view}" for view in ("conversation", "graph", "time")}
-            paths["200 steps, graph drawn"] = f"/runs/{ids['200 steps']}?view=graph&draw=graph%3D"
+            paths["200 steps, graph drawn"] = f"/runs/{ids['200 steps']}?view=graph&draw=1"
             print(f"{'page':28} {'first paint':>12} {'loaded':>10} {'elements':>9} {'largest answer':>15}")
             for name, path in paths.items():
                 watched.sizes.clear()
@@ -144,10 +107,6 @@ def main() -> None:
                     f"{name:28} {found['paint']:9.0f} ms {found['loaded']:7.0f} ms {found['nodes']:9.0f} "
                     f"{largest:12,.0f} kB"
                 )
-            for name, took in interactions(watched, ids).items():
-                print(f"{name}: {took:.0f} ms")
-            heap = watched.page.evaluate("performance.memory.usedJSHeapSize") / 1e6
-            print(f"memory: server {resident_mb(viewer.process.pid):.0f} MB, page's JavaScript {heap:.1f} MB")
             print("faults:", watched.faults or "none", file=sys.stderr)
             browser.close()
         viewer.stop()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import wfdsl
+
 pytest.importorskip("argcomplete")
 
 
@@ -53,6 +55,18 @@ def test_commands_options_values_and_files_are_completed(tmp_path: Path, line: s
     (tmp_path / "my.wf").touch()
 
     assert words <= completed(line, tmp_path)
+
+
+@pytest.mark.parametrize("command", ["runs show", "show --run"])
+def test_ids_of_runs_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    async def answer(messages: list[dict[str, str]]) -> str:
+        return "4"
+
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
+    workflow = wfdsl.Workflow.from_lists([0], ["Say it."], [[]])
+    run = wfdsl.run_sync(workflow, "2 + 2?", wfdsl.Pool.from_functions([answer]), journal=tmp_path / "journal.db")
+
+    assert completed(f"wfdsl {command} {run.id[:4]}", tmp_path) == {run.id}
 
 
 def test_the_other_program_is_completed_too(tmp_path: Path) -> None:
