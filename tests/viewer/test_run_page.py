@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 import wfdsl
 from wfdsl.api import analyze_file_text
 from wfdsl.cli.main import main
-from wfdsl.interpreter.events import Delta, Retried
+from wfdsl.interpreter.events import Delta, Event, Retried
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.viewer.app import Viewer
 from wfdsl.viewer.completion_text import lines_of
@@ -314,8 +314,9 @@ def test_a_step_whose_process_died_is_stopped_and_its_call_lost(client: TestClie
 
 
 def test_a_running_step_shows_its_text_where_run_and_page_share_a_process(journal: Path) -> None:
-    viewer, seen = Viewer(journal), []
-    events = [Delta((0,), "It w"), Retried((0,), 1, 0.0, "busy"), Delta((0,), "It is "), Delta((0,), "<4")]
+    viewer = Viewer(journal)
+    seen: list[str] = []
+    events: list[Event] = [Delta((0,), "It w"), Retried((0,), 1, 0.0, "busy"), Delta((0,), "It is "), Delta((0,), "<4")]
     viewer.index.live.append(lambda run_id: events)
     with client_of(viewer) as client:
         in_flight(journal, lambda: seen.append(client.get(f"/view/runs/{summaries(journal)[0].id}").text))
@@ -332,7 +333,7 @@ def test_tool_calls_have_their_names_and_arguments_in_every_text_of_a_run(
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "user", "content": "So?"},
     ]
-    run = ask(asked)  # type: ignore[arg-type]
+    run = ask(asked)
     monkeypatch.setenv("WFDSL_HOME", str(journal.parent))
 
     assert main(["runs", "show", run.id, "--messages"]) == 0
