@@ -435,10 +435,11 @@ class _Reading:
         return None
 
     def text(self) -> _Found | None:
-        last = self._chunks[-1]
+        said = self._text[self._chunks[-1][0].start_pos :].strip()
+        said = said.removesuffix(".") if said.count(".") == 1 else said  # the end of the sentence, not of `Jr.`
         if self._is_labelled:
-            return self._text[last[0].start_pos :].strip(), "label", True
-        return (self._text[last[0].start_pos :].strip(), "sentence", True) if self._is_headed else None
+            return said, "label", True
+        return (said, "sentence", True) if self._is_headed else None
 
 
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
