@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.evaluation.toys import trial, wfdsl_eval
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.validation import FitCost
 from wfdsl.evaluation.equal_cost import EVERYONE, Standing, standings_of
+from wfdsl.evaluation.fit_costs import FitCost
 from wfdsl.evaluation.report import equal_cost_table
 from wfdsl.evaluation.statistics import interval_of, rank_correlation, scores_of
 from wfdsl.evaluation.summary import summarise
@@ -92,20 +92,20 @@ def test_a_group_of_rivals_is_named_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    policies = [word for name in ("workers", "debate", "planner-executor-verifier") for word in ("--policy", name)]
+    policies = [word for name in ("workers", "debate", "majority-vote:n=2") for word in ("--policy", name)]
     options = ["--limit", "4", "--set", "run.journal=false", "--no-plots", "--quiet", "--out", "out"]
     wfdsl_eval([*policies, "--tasks", "gym/seven", "--pool", "gym/seven", *options])
     capsys.readouterr()
 
-    code = wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "planner-*", "--json"])
+    code = wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "maj*", "--json"])
     [found] = json.loads(capsys.readouterr().out)
-    wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "planner-*", "--among", "worker:*"])
+    wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "maj*", "--among", "worker:*"])
     told = capsys.readouterr().out
     unknown = wfdsl_eval(["equal-cost", "out", "--among", "nobody"])
 
     assert (code, unknown) == (0, 2)
-    assert (found["policy"], found["rival"]["policy"]) == ("debate", "planner-executor-verifier")
-    assert "The others are only these: planner-*, worker:*." in told
+    assert (found["policy"], found["rival"]["policy"]) == ("debate", "majority-vote:n=2")
+    assert "maj*, worker:*" in told
     assert "no evaluation has the policy 'nobody'" in capsys.readouterr().err
 
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,10 +22,11 @@ from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.cli.task_options import tasks_of
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitted import FittedPolicy, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
+from wfdsl.evaluation.baselines.fitting import FittedPolicy
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.fit_costs import fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
 from wfdsl.evaluation.judge import worker_named
 from wfdsl.evaluation.manifest import begin_folder, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.plots import require_matplotlib
@@ -220,7 +221,7 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Ev
 def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
     found = estimate_policies(evaluation)
     if args.json:
-        print_json([each.to_dict() for each in found], indent=2)
+        print_json([asdict(each) for each in found], indent=2)
     else:
         print(estimate_text(found))
 

@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.validation import FitCost
+from wfdsl.evaluation.fit_costs import FitCost
 from wfdsl.evaluation.statistics import Interval, Mean, interval_of
 from wfdsl.evaluation.summary import PolicySummary
 

@@ -164,8 +164,7 @@ class NodeProcess:
     async def _opened(self) -> Evaluation:
         evaluation = replace(self._plan.build(), tasks=(), id=self._plan.evaluation_id)
         manifest = manifest_of(evaluation, task_sources=(), command=())
-        changed = differences(self._expected, manifest)
-        changed += [name for name, pick in _PACKAGES.items() if pick(self._expected) != pick(manifest)]
+        changed = [each for what in ("same", "packages") for each in differences(self._expected, manifest, what)]
         if changed:
             raise UsageError(
                 f"a node has other {', '.join(changed)} than this machine; it needs the same packages, and the same "
@@ -178,10 +177,3 @@ class NodeProcess:
             if hasattr(policy, "open"):
                 await stack.enter_async_context(policy.open())
         return evaluation
-
-
-_PACKAGES: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
-    "version of wfdsl": lambda manifest: manifest["versions"]["wfdsl"],
-    "versions of graders": lambda manifest: manifest["graders"],
-}
-"""What has to be the same on every node too, of a manifest."""

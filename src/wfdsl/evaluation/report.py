@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitted import fit_cost_table, read_fit_costs
 from wfdsl.evaluation.equal_cost import EVERYONE, Standing, cost_in_usd, standings_of
+from wfdsl.evaluation.fit_costs import fit_cost_table, read_fit_costs
 from wfdsl.evaluation.manifest import read_manifest
 from wfdsl.evaluation.plots import draw_plots
 from wfdsl.evaluation.room import WORTH, Room, room_among

@@ -11,14 +11,12 @@ is written. If a trial has several lines, because it failed at first, the last o
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import product
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -151,6 +149,11 @@ class Trial:
         return self.outcome in ("right", "wrong")
 
     @property
+    def right(self) -> bool | None:
+        """Whether it is right; None if it is not judged."""
+        return self.outcome == "right" if self.judged else None
+
+    @property
     def tokens(self) -> int:
         """Input and output tokens."""
         return self.input_tokens + self.output_tokens
@@ -237,10 +240,6 @@ def seed_of(seed: int | None, key: TrialKey) -> int | None:
     return None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF
 
 
-_SYNC_EVERY_S: Final = 1.0
-"""Seconds of results that a power cut may lose; their calls are in the journal. Our choice."""
-
-
 RESULTS: Final = "results.jsonl"
 """The file of an evaluation's trials, in its folder."""
 
@@ -258,28 +257,18 @@ class Results:
             self._file = path.open("ab")
         except OSError as error:
             raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
-        self._file.truncate(_whole_bytes(path))
-        self._synced = time.monotonic()
+        self._file.truncate(len(_whole_lines(path)))
 
     def keep(self, trial: Trial) -> None:
         """Write a trial."""
         self._file.write(f"{trial.to_json()}\n".encode())
         self._file.flush()
-        if time.monotonic() - self._synced > _SYNC_EVERY_S:
-            self._sync()
 
     def __enter__(self) -> Results:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._sync()
+    def __exit__(self, *error: object) -> None:
         self._file.close()
-
-    def _sync(self) -> None:
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
 
 
 def read_trials(path: Path) -> dict[TrialKey, Trial]:
@@ -291,8 +280,7 @@ def read_trials(path: Path) -> dict[TrialKey, Trial]:
     if not path.exists():
         return {}
     trials: dict[TrialKey, Trial] = {}
-    data = path.read_bytes()
-    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
         try:
             trial = Trial.from_dict(json.loads(line))
         except (KeyError, TypeError, ValueError) as error:
@@ -301,15 +289,6 @@ def read_trials(path: Path) -> dict[TrialKey, Trial]:
     return trials
 
 
-def _whole_bytes(path: Path) -> int:
-    """How many bytes of a file are whole lines."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        while size:
-            start = max(size - 65_536, 0)
-            file.seek(start)
-            end = file.read(size - start).rfind(b"\n")
-            if end >= 0:
-                return start + end + 1
-            size = start
-    return 0
+def _whole_lines(path: Path) -> bytes:
+    data = path.read_bytes()
+    return data[: data.rfind(b"\n") + 1]
