@@ -26,7 +26,7 @@ from wfdsl.evaluation.baselines.fitting import FittedPolicy
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.fingerprints import is_simulated
-from wfdsl.evaluation.fit_costs import fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
+from wfdsl.evaluation.fit_costs import fit_cost_table, fit_costs, write_fit_costs
 from wfdsl.evaluation.judge import worker_named
 from wfdsl.evaluation.manifest import begin_folder, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.plots import require_matplotlib
@@ -232,10 +232,10 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
         print_json(summary.to_dict(), indent=2)
         return
     print_summary(summary)
-    if costs := read_fit_costs(report.folder):
+    if report.fit_costs:
         print()
-        print_table(*fit_cost_table(costs))
-    written = "results and tables" if args.no_plots else "results, tables and plots"
+        print_table(*fit_cost_table(report.fit_costs))
+    written = "results and tables" if args.no_plots else "results, tables and plot"
     print(f"{written} are in {report.folder}", file=sys.stderr)
 
 

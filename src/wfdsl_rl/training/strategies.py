@@ -95,12 +95,11 @@ def _of_stage(stage: str, iterations: Sequence[Iteration], every: int) -> Strate
     for at in range(0, len(iterations), every):
         part = iterations[at : at + every]
         flows = list(chain.from_iterable(each.workflows for each in part))
-        found = statistics_of(flows, patterns=len(flows))
-        patterns = {each.text for each in found.patterns}
+        found = statistics_of(flows)
         graded = [each.accuracy for each in part if each.accuracy is not None]
         valid, accuracy = fmean(each.valid for each in part), fmean(graded) if graded else None
-        windows.append(Window(part[0].step, part[-1].step, valid, accuracy, len(patterns - seen), found))
-        seen |= patterns
+        windows.append(Window(part[0].step, part[-1].step, valid, accuracy, len(found.patterns.keys() - seen), found))
+        seen |= found.patterns.keys()
     low = [window.valid < 0.95 for window in windows]
     after = len(low) - low[::-1].index(True) if True in low else 0
     return Strategies(
