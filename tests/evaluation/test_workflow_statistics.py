@@ -6,18 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wfdsl.evaluation.workflow_statistics import (
-    ROLES,
-    STRUCTURE_RULES,
-    WORDING_RULES,
-    entropy_bits,
-    roles_by_structure,
-    roles_by_wording,
-    statistics_of,
-)
+from wfdsl.evaluation.workflow_statistics import entropy_bits, roles_of, statistics_of
 from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.testing import workflows
@@ -74,38 +66,13 @@ def test_workers_are_called_by_their_names() -> None:
     ],
 )
 def test_roles_by_structure_follow_the_published_rules(workflow: Workflow, expected: dict[int, str]) -> None:
-    assert roles_by_structure(workflow) == expected
-
-
-@pytest.mark.parametrize(
-    ("subtask", "expected"),
-    [
-        ("Solve the problem.", ()),
-        ("Outline a plan; do not solve it.", ("planner",)),
-        ("Double-check the result above.", ("verifier",)),
-        ("Look for mistakes in the latest solution above.", ("verifier",)),
-        ("REVISE the draft.", ("refiner",)),
-        ("Combine the answers.", ("aggregator",)),
-        ("Decide which of these answers is best.", ("aggregator",)),
-        ("Verify the solution and fix any error.", ("refiner", "verifier")),
-        ("Compute the planet's mass.", ()),
-        ("Name the latest contest.", ()),
-    ],
-)
-def test_roles_by_wording_follow_the_published_rules(subtask: str, expected: tuple[str, ...]) -> None:
-    assert roles_by_wording(Workflow((Step(0, subtask),))) == {0: expected}
-
-
-def test_roles_by_wording_are_those_of_live_steps() -> None:
-    workflow = Workflow((Step(0, "Plan."), Step(0, "Solve."), Step(1, "Check.", (1,))))
-
-    assert roles_by_wording(workflow) == {1: (), 2: ("verifier",)}
+    assert roles_of(workflow) == expected
 
 
 def test_a_workflow_counts_once_for_a_role() -> None:
     found = statistics_of([flow((0, ()), (1, (0,)), (2, (1,))), SINGLE])
 
-    assert found.roles_by_structure == {"planner": 0, "refiner": 0, "verifier": 1, "aggregator": 0}
+    assert found.roles == {"planner": 0, "refiner": 0, "verifier": 1, "aggregator": 0}
 
 
 def test_patterns_come_by_frequency_and_then_by_first_appearance() -> None:
@@ -132,11 +99,8 @@ def test_no_workflows_have_no_strategies() -> None:
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["workflows"] == 0
 
 
-def test_every_role_has_both_rules() -> None:
-    assert set(STRUCTURE_RULES) == set(WORDING_RULES) == set(ROLES)
-
-
-@given(st.lists(workflows(), max_size=8))
+@settings(max_examples=25)
+@given(st.lists(workflows(), max_size=4))
 def test_counts_add_up(drawn: list[Any]) -> None:
     found = statistics_of(drawn)
 

@@ -31,7 +31,7 @@ from wfdsl.evaluation.room import ROOM, room_table, rooms_in
 from wfdsl.evaluation.signatures import Signatures
 from wfdsl.evaluation.statistics import difference_of
 from wfdsl.evaluation.summary import Comparison, Summary
-from wfdsl.evaluation.workflow_statistics import STRUCTURE_RULES, WORDING_RULES, WorkflowStatistics
+from wfdsl.evaluation.workflow_statistics import ROLES, WorkflowStatistics
 from wfdsl.interpreter.record import total_usd
 from wfdsl.render.status import dollars
 
@@ -94,8 +94,7 @@ def execute_strategies(args: argparse.Namespace) -> int:
     chosen = _chosen(report, args.policy)
     if args.json:
         policies = {name: {**found[name].to_dict(), "signatures": signs[name].to_dict()} for name in chosen}
-        rules = {"by_structure": STRUCTURE_RULES, "by_wording": WORDING_RULES}
-        print_json({"simulated": report.simulated, "rules": rules, "policies": policies}, indent=2)
+        print_json({"simulated": report.simulated, "roles": ROLES, "policies": policies}, indent=2)
         return 0
     columns = {name: _strategy_figures(found[name]) for name in chosen}
     rows = sorted({row: None for column in columns.values() for row in column}, key=lambda row: row[0])
@@ -107,8 +106,7 @@ def execute_strategies(args: argparse.Namespace) -> int:
         print("\n".join(f"  {count:>6,}  {pattern}" for pattern, count in patterns))
     print()
     print_table(*table_of([_signature_row(name, signs[name]) for name in chosen]))
-    print("\nroles by structure: " + "; ".join(f"{role}: {rule}" for role, rule in STRUCTURE_RULES.items()))
-    print("roles by wording: a word of the subtask; --json lists the expressions")
+    print("\n" + "; ".join(f"{role}: {rule}" for role, rule in ROLES.items()))
     return 0
 
 
@@ -167,9 +165,7 @@ def _strategy_figures(found: WorkflowStatistics) -> Mapping[tuple[int, str], str
     figures = {(0, "workflows"): f"{found.workflows:,}", (0, "steps on average"): f"{found.mean_steps:.2f}"}
     figures |= {(1, f"topology {name}"): f"{count / total:.1%}" for name, count in found.topologies.items()}
     figures |= {(2, f"steps by {name}"): f"{share:.1%}" for name, share in found.worker_share().items()}
-    for role in found.roles_by_structure:
-        figures[3, f"{role}, by structure"] = f"{found.roles_by_structure[role] / total:.1%}"
-        figures[3, f"{role}, by wording"] = f"{found.roles_by_wording[role] / total:.1%}"
+    figures |= {(3, f"with a {role}"): f"{count / total:.1%}" for role, count in found.roles.items()}
     figures[4, "distinct patterns"] = f"{found.distinct} ({found.pattern_bits:.2f} bits)"
     return figures
 

@@ -23,13 +23,12 @@ from wfdsl.evaluation.fit_costs import fit_costs, write_fit_costs
 from wfdsl.evaluation.judge import judged
 from wfdsl.evaluation.manifest import begin_folder, manifest_of
 from wfdsl.evaluation.trials import (
-    RESULTS,
     Evaluation,
-    Results,
     Trial,
     TrialKey,
     domain_of,
     named_tasks,
+    results_in,
     run_id_of,
     seed_of,
 )
@@ -96,10 +95,10 @@ def _kept(
         return
     folder = Path(out)
     begin_folder(folder, manifest_of(evaluation, task_sources=(), command=()))
-    with Results(folder / RESULTS) as results:
+    with results_in(folder) as write:
 
         def both(trial: Trial) -> None:
-            results.keep(trial)
+            write(trial)
             keep(trial)
 
         try:

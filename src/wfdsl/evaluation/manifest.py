@@ -20,7 +20,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
-from wfdsl.evaluation.trials import RESULTS, Evaluation, named_tasks, read_trials
+from wfdsl.evaluation.trials import Evaluation, named_tasks, read_trials
 from wfdsl.files import write_whole
 from wfdsl.interpreter.record import workflow_to_list
 from wfdsl.settings import to_table
@@ -127,7 +127,7 @@ def begin_folder(folder: Path, manifest: Mapping[str, Any]) -> None:
     Raises:
         UsageError: it holds an evaluation already, or cannot be written.
     """
-    if read_trials(folder / RESULTS):
+    if read_trials(folder):
         raise UsageError(
             f"{folder} holds an evaluation already; continue it with --resume {folder}, or give another folder"
         )

@@ -11,7 +11,7 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,7 +86,7 @@ async def evaluate_on_ray(
     plan: Plan,
     *,
     keep: Callable[[Trial], None],
-    done: Collection[TrialKey] = (),
+    done: Container[TrialKey] = (),
     nodes: int | None = None,
 ) -> None:
     """Evaluate on the cluster that is connected.
@@ -101,8 +101,7 @@ async def evaluate_on_ray(
     Raises:
         UsageError: a node cannot run this evaluation, or a process has died more often than `MOST_RESTARTS`.
     """
-    known, tasks = set(done), named_tasks(evaluation.tasks)
-    left = [key for key in evaluation.trials() if key not in known]
+    tasks, left = named_tasks(evaluation.tasks), [key for key in evaluation.trials() if key not in done]
     at_a_time = min(_BATCHES, plan.parallel)
     size = plan.parallel // at_a_time
     batches = (tuple(left[at : at + size]) for at in range(0, len(left), size))

@@ -19,7 +19,7 @@ from wfdsl.evaluation.plots import draw_plot
 from wfdsl.evaluation.signatures import Case, Signatures, signatures_of
 from wfdsl.evaluation.statistics import TWO_SIDED, Accuracy, Interval, Mean
 from wfdsl.evaluation.summary import Comparison, Summary, summarise
-from wfdsl.evaluation.trials import RESULTS, Trial, read_trials
+from wfdsl.evaluation.trials import Trial, read_trials
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
 from wfdsl.render.status import dollars, duration
 
@@ -92,9 +92,7 @@ def read_report(folder: Path) -> Report:
     manifest = read_manifest(folder)
     tasks = {name: place for place, name in enumerate(manifest["tasks"]["ids"])}
     policies = {name: place for place, name in enumerate(manifest["policies"])}
-    trials = [
-        trial for trial in read_trials(folder / RESULTS).values() if trial.task in tasks and trial.policy in policies
-    ]
+    trials = [trial for trial in read_trials(folder).values() if trial.task in tasks and trial.policy in policies]
     trials.sort(key=lambda trial: (tasks[trial.task], trial.repeat, policies[trial.policy]))
     return Report(folder, manifest, tuple(trials), read_fit_costs(folder))
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import product
 from pathlib import Path
@@ -244,39 +245,35 @@ RESULTS: Final = "results.jsonl"
 """The file of an evaluation's trials, in its folder."""
 
 
-class Results:
-    """A file of results that is open for writing."""
+@contextmanager
+def results_in(folder: Path) -> Iterator[Callable[[Trial], None]]:
+    """Open the folder's results after the last whole line; gives what writes a trial.
 
-    def __init__(self, path: Path) -> None:
-        """Open it after its last whole line.
+    Raises:
+        UsageError: they cannot be written.
+    """
+    path = folder / RESULTS
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
+    with file:
+        file.truncate(len(_whole_lines(path)))
 
-        Raises:
-            UsageError: it cannot be written.
-        """
-        try:
-            self._file = path.open("ab")
-        except OSError as error:
-            raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
-        self._file.truncate(len(_whole_lines(path)))
+        def keep(trial: Trial) -> None:
+            file.write(f"{trial.to_json()}\n".encode())
+            file.flush()
 
-    def keep(self, trial: Trial) -> None:
-        """Write a trial."""
-        self._file.write(f"{trial.to_json()}\n".encode())
-        self._file.flush()
-
-    def __enter__(self) -> Results:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
+        yield keep
 
 
-def read_trials(path: Path) -> dict[TrialKey, Trial]:
-    """The trials of a file, by key; none if there is no file.
+def read_trials(folder: Path) -> dict[TrialKey, Trial]:
+    """The trials of a folder, by key; none if there are no results.
 
     Raises:
         UsageError: a line that ends is not a trial.
     """
+    path = folder / RESULTS
     if not path.exists():
         return {}
     trials: dict[TrialKey, Trial] = {}

@@ -2,48 +2,30 @@
 
 Everything is read off live steps, those whose response can reach the answer, because no other step is run. A step
 whose worker index is negative, such as the count of a vote, is computed: it is in the shape, but no worker is asked.
-Roles are counted twice, by two independent rules of ours: by what a step sees (`roles_by_structure`), and by the words
-of its subtask (`roles_by_wording`). Neither is the truth; read how both change over a training run.
+A step's role is read off what it sees, so a plan that one solver reads is not told from an attempt that one verifier
+reads; read how roles change over a training run.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.graph import graph_of
 from wfdsl.language.workflow import Workflow
 
 Role: TypeAlias = Literal["planner", "refiner", "verifier", "aggregator"]
-ROLES: Final[tuple[Role, ...]] = ("planner", "refiner", "verifier", "aggregator")
-
-STRUCTURE_RULES: Final[dict[Role, str]] = {
+ROLES: Final[dict[Role, str]] = {
     "planner": "the only step that sees nothing, and two or more steps build directly on it",
     "refiner": "builds directly on one step, by its own worker",
     "verifier": "builds directly on one step, by another worker",
     "aggregator": "builds directly on two or more steps",
 }
-"""What makes a step's role by structure; our choice. A step builds directly on the steps that it sees, but for those
+"""What makes a step's role; our choice. A step builds directly on the steps that it sees, but for those
 that another step it sees has seen already. A step that builds on a planner alone is a solver, and has no role here."""
-
-WORDING_RULES: Final[dict[Role, str]] = {
-    "planner": r"\b(?:plan|planning|outline|decompos\w+|break (?:it|this|the \w+) (?:down|into)|strategy|roadmap)\b",
-    "refiner": r"\b(?:refin\w+|improv\w+|revis\w+|correct (?:it|any|the)|fix\w*|mend\w*|rework\w*|polish\w*|rewrite)\b"
-    r"|\bwrite the \w+ again\b",
-    "verifier": r"\b(?:verif\w+|(?:double-?)?check\w*|validat\w+|review\w*|criti(?:qu|ci)\w+|inspect\w*|test)\b"
-    r"|\b(?:look for|find|spot)(?: any| the| all)? (?:mistakes?|errors?|bugs?)\b|\bgoes? wrong\b",
-    "aggregator": r"\b(?:aggregat\w+|combin\w+|synthesi[sz]\w+|merg\w+|vot(?:e|ing)|majority|consensus|reconcil\w+)\b"
-    r"|\b(?:choose|pick|select|decide|compare|agree)\b.*\b(?:attempts|answers|proposals|solutions|candidates|supported)\b"
-    r"|\b(?:attempts|answers|proposals|solutions|candidates|views)\b.*\b(?:choose|pick|select|decide|compare|agree)\b",
-}
-"""A step has a role by wording if its subtask holds one of these words, in upper or lower case; it may have several."""
-
-_WORDS: Final = {role: re.compile(rule, re.IGNORECASE | re.DOTALL) for role, rule in WORDING_RULES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +40,8 @@ class WorkflowStatistics:
     """How many are of each topology class (`wfdsl.graph.Graph.topology`)."""
     workers: Mapping[str, int] = field(default_factory=dict)
     """How many live steps, over all workflows, ask each worker; by name where names are known."""
-    roles_by_structure: Mapping[Role, int] = field(default_factory=dict)
-    """How many have a step of the role, by `STRUCTURE_RULES`."""
-    roles_by_wording: Mapping[Role, int] = field(default_factory=dict)
-    """How many have a step of the role, by `WORDING_RULES`."""
+    roles: Mapping[Role, int] = field(default_factory=dict)
+    """How many have a step of the role, by `ROLES`."""
     patterns: Mapping[str, int] = field(default_factory=dict)
     """Distinct workflows, subtasks apart, the most frequent first: live steps in order, each as `worker`,
     `worker(all)` or `worker(0 2)` with the steps that it sees."""
@@ -95,15 +75,13 @@ def statistics_of(workflows: Iterable[Workflow], *, names: Mapping[int, str] | N
     """Look at a set of workflows; `names` are the workers' names by index, else `worker 0` and so on."""
     call = _namer(names or {})
     flows = list(workflows)
-    by_structure = Counter(role for flow in flows for role in set(roles_by_structure(flow).values()))
-    by_wording = Counter(role for flow in flows for role in set(chain(*roles_by_wording(flow).values())))
+    roles = Counter(role for flow in flows for role in set(roles_of(flow).values()))
     return WorkflowStatistics(
         workflows=len(flows),
         steps=dict(sorted(Counter(len(asked_steps(flow)) for flow in flows).items())),
         topologies=dict(Counter(graph_of(flow).topology for flow in flows).most_common()),
         workers=dict(Counter(call(flow[step].worker) for flow in flows for step in asked_steps(flow)).most_common()),
-        roles_by_structure={role: by_structure[role] for role in ROLES},
-        roles_by_wording={role: by_wording[role] for role in ROLES},
+        roles={role: roles[role] for role in ROLES},
         patterns=dict(Counter(_pattern_of(flow, call) for flow in flows).most_common()),
     )
 
@@ -118,8 +96,8 @@ def is_computed(worker: int | str) -> bool:
     return isinstance(worker, int) and worker < 0
 
 
-def roles_by_structure(workflow: Workflow) -> dict[int, Role]:
-    """The roles of live steps by what they build on; steps without a role are left out. See `STRUCTURE_RULES`."""
+def roles_of(workflow: Workflow) -> dict[int, Role]:
+    """The roles of live steps; steps without a role are left out. See `ROLES`."""
     live, builds_on = graph_of(workflow).live, graph_of(workflow).essential
     built_on = Counter(seen for step in live for seen in builds_on[step])
     blind = [step for step in live if not builds_on[step]]
@@ -132,14 +110,6 @@ def roles_by_structure(workflow: Workflow) -> dict[int, Role]:
         elif seen and seen[0] not in planners:
             roles[step] = "refiner" if workflow[seen[0]].worker == workflow[step].worker else "verifier"
     return roles
-
-
-def roles_by_wording(workflow: Workflow) -> dict[int, tuple[Role, ...]]:
-    """The roles of live steps by the words of their subtasks. See `WORDING_RULES`."""
-    return {
-        step: tuple(role for role in ROLES if _WORDS[role].search(workflow[step].subtask))
-        for step in sorted(graph_of(workflow).live)
-    }
 
 
 def entropy_bits(counts: Mapping[Any, int]) -> float:

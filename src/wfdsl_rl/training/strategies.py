@@ -150,7 +150,7 @@ def _row(window: Window) -> list[str]:
         "-" if window.accuracy is None else f"{window.accuracy:.1%}",
         f"{found.mean_steps:.2f}",
         ", ".join(f"{name} {count / total:.0%}" for name, count in Counter(found.topologies).most_common(2)),
-        ", ".join(f"{role} {count / total:.0%}" for role, count in found.roles_by_structure.items() if count) or "-",
+        ", ".join(f"{role} {count / total:.0%}" for role, count in found.roles.items() if count) or "-",
         f"{found.pattern_bits:.2f}",
         f"{found.distinct:,}",
         f"{window.new:,}",

@@ -92,7 +92,7 @@ def test_an_evaluation_reports_learning_apart(
     row = f"| {name} | 8 |"
     assert row in capsys.readouterr().out
     assert row in (tmp_path / "out/summary.md").read_text()
-    [trial] = {(trial.calls, trial.outcome) for trial in read_trials(tmp_path / "out/results.jsonl").values()}
+    [trial] = {(trial.calls, trial.outcome) for trial in read_trials(tmp_path / "out").values()}
     assert trial == (1, "right")
 
 
