@@ -118,7 +118,7 @@ def _training_cost(stages: list[Path]) -> FitCost | None:
     kept = [file for folder in stages for file in (folder.parent / "samples").glob("step-*.jsonl.gz")]
     rows = (json.loads(line) for file in kept for line in gzip.decompress(file.read_bytes()).splitlines())
     costs = [FitCost(row["calls"], row["tokens"], row["usd"]) for row in rows]
-    return sum(costs, FitCost()) if costs else None
+    return sum(costs, FitCost(0, 0, 0.0)) if costs else None
 
 
 def _card(stages: list[Path], network: Any, *, gguf: str | None) -> str:
