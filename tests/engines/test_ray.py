@@ -71,7 +71,7 @@ def finished(process: subprocess.Popen[str], code: int = 0) -> str:
 
 
 def landed(folder: Path) -> list[Trial]:
-    return list(read_trials(folder / "results.jsonl").values())
+    return list(read_trials(folder).values())
 
 
 def require_each_once(cluster: Cluster, provider: Provider, *, lost: int) -> None:

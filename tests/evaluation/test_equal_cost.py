@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from tests.evaluation.toys import trial, wfdsl_eval
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.validation import FitCost
-from wfdsl.evaluation.equal_cost import EVERYONE, Standing, standings_of
-from wfdsl.evaluation.report import equal_cost_table
-from wfdsl.evaluation.statistics import interval_of, rank_correlation, scores_of
-from wfdsl.evaluation.summary import summarise
+from wfdsl.evaluation.equal_cost import EVERYONE, Standing, equal_cost_table, standings_in
+from wfdsl.evaluation.fit_costs import FitCost
+from wfdsl.evaluation.report import Report
+from wfdsl.evaluation.statistics import interval_of, rank_correlation
 
 
 def standings(costs: dict[str, float], right: dict[str, int], tasks: int = 10, **more: Any) -> dict[str, Standing]:
@@ -26,10 +25,8 @@ def standings(costs: dict[str, float], right: dict[str, int], tasks: int = 10, *
         for policy in costs
         for at in range(tasks)
     ]
-    scores = {policy: scores_of(each for each in trials if each.policy == policy) for policy in costs}
-    summary = summarise(trials, policies=list(costs))
-    found = standings_of(summary.policies, scores, more.get("learned", {}), among=more.get("among", EVERYONE))
-    return {each.policy: each for each in found}
+    report = Report(Path(), {"policies": dict.fromkeys(costs)}, tuple(trials), more.get("learned", {}))
+    return {each.policy: each for each in standings_in([report], among=more.get("among", EVERYONE))}
 
 
 def test_the_rival_is_the_best_that_costs_no_more() -> None:
@@ -92,35 +89,34 @@ def test_a_group_of_rivals_is_named_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    policies = [word for name in ("workers", "debate", "planner-executor-verifier") for word in ("--policy", name)]
+    policies = [word for name in ("workers", "debate", "majority-vote:n=2") for word in ("--policy", name)]
     options = ["--limit", "4", "--set", "run.journal=false", "--no-plots", "--quiet", "--out", "out"]
     wfdsl_eval([*policies, "--tasks", "gym/seven", "--pool", "gym/seven", *options])
     capsys.readouterr()
 
-    code = wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "planner-*", "--json"])
+    code = wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "maj*", "--json"])
     [found] = json.loads(capsys.readouterr().out)
-    wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "planner-*", "--among", "worker:*"])
+    wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "maj*", "--among", "worker:*"])
     told = capsys.readouterr().out
     unknown = wfdsl_eval(["equal-cost", "out", "--among", "nobody"])
 
     assert (code, unknown) == (0, 2)
-    assert (found["policy"], found["rival"]["policy"]) == ("debate", "planner-executor-verifier")
-    assert "The others are only these: planner-*, worker:*." in told
+    assert (found["policy"], found["rival"]["policy"]) == ("debate", "majority-vote:n=2")
+    assert "maj*, worker:*" in told
     assert "no evaluation has the policy 'nobody'" in capsys.readouterr().err
 
 
 def test_policies_that_share_no_judged_task_cannot_be_compared() -> None:
-    trials = [trial("a", "t1"), trial("b", "t2")]
-    scores = {policy: scores_of(each for each in trials if each.policy == policy) for policy in ("a", "b")}
+    report = Report(Path(), {"policies": {"a": 0, "b": 0}}, (trial("a", "t1"), trial("b", "t2")), {})
 
-    with pytest.raises(UsageError, match="no task in common"):
-        standings_of(summarise(trials, policies=["a", "b"]).policies, scores, {})
+    with pytest.raises(UsageError):
+        standings_in([report])
 
 
 def test_the_table_has_intervals_and_what_was_learned_from() -> None:
     found = standings({"a": 1.0, "b": 2.0}, {"a": 5, "b": 8}, learned={"b": FitCost(1200, 9, 34.5)})
 
-    head, rows = equal_cost_table(list(found.values()), in_usd=True)
+    head, rows = equal_cost_table(list(found.values()))
 
     assert head[:3] == ["policy", "accuracy", "calls"]
     assert rows[0] == ["a", "50.0 ± 32.7", "1.00", "$1.00", "-", "-", "yes", "-", "-"]

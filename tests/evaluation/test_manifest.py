@@ -24,6 +24,7 @@ from wfdsl.evaluation.manifest import (
     write_manifest,
 )
 from wfdsl.evaluation.trials import Evaluation
+from wfdsl.language.workflow import Workflow
 from wfdsl.workers.entry import Limits, Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 
@@ -118,22 +119,21 @@ def test_a_policy_may_describe_itself() -> None:
     assert (described["kind"], described["neighbours"]) == ("router", 7)
 
 
-def test_a_policy_may_say_how_many_calls_it_makes_at_most() -> None:
+def test_a_policy_may_say_what_is_the_dearest_that_it_may_run() -> None:
     class Router:
-        def most_calls(self, pool: Pool) -> int:
-            return 2 * len(pool)
+        def dearest(self, pool: Pool) -> list[Workflow]:
+            return [ONE, TWO]
 
     pool, _ = pool_of(["42"], ["42"])
     policies = {"router": Router(), "vote": object(), "two": WorkflowPolicy(TWO)}
 
-    found = estimate_policies(evaluation(pool, policies=policies, repeats=5))
+    router, vote, two = estimate_policies(evaluation(pool, policies=policies, repeats=5))
 
-    assert [(each.trials, each.calls, each.usd is None) for each in found] == [
-        (15, 60, True),
-        (15, None, True),
-        (15, 30, False),
-    ]
-    assert "all: 45 trials, 90 calls" in estimate_text(found)
+    assert (router.trials, router.calls, router.usd_at_most) == (15, 30, two.usd_at_most)
+    assert (vote.trials, vote.calls, vote.usd_at_most) == (15, None, None)
+    assert two.calls == 30
+    assert two.usd_at_most is not None
+    assert "45 trials, 60 calls" in estimate_text([router, vote, two])
 
 
 def test_pools_are_listed_with_their_prices() -> None:

@@ -77,7 +77,6 @@ def test_an_accuracy_lies_within_its_bounds(outcomes: list[str]) -> None:
     found = accuracy_of([trial(task=f"t{number}", outcome=outcome) for number, outcome in enumerate(outcomes)])
 
     assert found.value is None or found.low - 1e-12 <= found.value <= found.high + 1e-12
-    assert found.trials == len(outcomes)
 
 
 def test_the_average_over_benchmarks_weighs_them_equally() -> None:

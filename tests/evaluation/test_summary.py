@@ -106,8 +106,8 @@ def test_the_summary_is_json_with_its_format() -> None:
     plain = json.loads(json.dumps(summarise(CELLS, policies=["a", "b"], simulated=True).to_dict(), allow_nan=False))
 
     assert (plain["format"], plain["simulated"]) == ("wfdsl-evaluation-summary", True)
-    assert plain["policies"][0]["accuracy"]["failed"] == 1
-    assert plain["comparisons"][0]["common_tasks"] == 3
+    assert plain["policies"][0]["overall"]["failed"] == 1
+    assert plain["comparisons"][0]["difference"]["tasks"] == 3
 
 
 def test_no_results_make_an_empty_summary() -> None:

@@ -6,20 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wfdsl.evaluation.workflow_statistics import (
-    ROLES,
-    STRUCTURE_RULES,
-    WORDING_RULES,
-    Pattern,
-    entropy_bits,
-    roles_by_structure,
-    roles_by_wording,
-    statistics_of,
-    wording_roles,
-)
+from wfdsl.evaluation.workflow_statistics import entropy_bits, roles_of, statistics_of
 from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.testing import workflows
@@ -43,14 +33,14 @@ def test_only_live_steps_count() -> None:
     assert found.steps == {2: 1}
     assert found.workers == {"worker 0": 1, "worker 1": 1}
     assert found.topologies == {"chain": 1}
-    assert found.patterns == (Pattern("worker 0, worker 1(all)", 1, 0),)
+    assert found.patterns == {"worker 0, worker 1(all)": 1}
 
 
 def test_a_computed_step_is_in_the_shape_but_nobody_is_asked() -> None:
     found = statistics_of([flow((0, ()), (0, ()), (-2, "all"))])
 
     assert (found.steps, found.workers, found.topologies) == ({2: 1}, {"worker 0": 2}, {"best-of-n": 1})
-    assert found.patterns[0].text == "worker 0, worker 0, computed(all)"
+    assert list(found.patterns) == ["worker 0, worker 0, computed(all)"]
 
 
 def test_workers_are_called_by_their_names() -> None:
@@ -76,73 +66,45 @@ def test_workers_are_called_by_their_names() -> None:
     ],
 )
 def test_roles_by_structure_follow_the_published_rules(workflow: Workflow, expected: dict[int, str]) -> None:
-    assert roles_by_structure(workflow) == expected
-
-
-@pytest.mark.parametrize(
-    ("subtask", "expected"),
-    [
-        ("Solve the problem.", ()),
-        ("Outline a plan; do not solve it.", ("planner",)),
-        ("Double-check the result above.", ("verifier",)),
-        ("Look for mistakes in the latest solution above.", ("verifier",)),
-        ("REVISE the draft.", ("refiner",)),
-        ("Combine the answers.", ("aggregator",)),
-        ("Decide which of these answers is best.", ("aggregator",)),
-        ("Verify the solution and fix any error.", ("refiner", "verifier")),
-        ("Compute the planet's mass.", ()),
-        ("Name the latest contest.", ()),
-    ],
-)
-def test_roles_by_wording_follow_the_published_rules(subtask: str, expected: tuple[str, ...]) -> None:
-    assert wording_roles(subtask) == expected
-
-
-def test_roles_by_wording_are_those_of_live_steps() -> None:
-    workflow = Workflow((Step(0, "Plan."), Step(0, "Solve."), Step(1, "Check.", (1,))))
-
-    assert roles_by_wording(workflow) == {2: ("verifier",)}
+    assert roles_of(workflow) == expected
 
 
 def test_a_workflow_counts_once_for_a_role() -> None:
     found = statistics_of([flow((0, ()), (1, (0,)), (2, (1,))), SINGLE])
 
-    assert found.roles_by_structure == {"planner": 0, "refiner": 0, "verifier": 1, "aggregator": 0}
+    assert found.roles == {"planner": 0, "refiner": 0, "verifier": 1, "aggregator": 0}
 
 
 def test_patterns_come_by_frequency_and_then_by_first_appearance() -> None:
-    found = statistics_of([SINGLE, CHECKED, REFLECTED, CHECKED, flow((1, ()))], patterns=3)
+    found = statistics_of([SINGLE, CHECKED, REFLECTED, CHECKED, flow((1, ()))])
 
-    assert found.patterns == (
-        Pattern("worker 0, worker 1(all)", 2, 1),
-        Pattern("worker 0", 1, 0),
-        Pattern("worker 0, worker 0(all)", 1, 2),
-    )
-    assert (found.structures, found.distinct) == (2, 4)
+    assert list(found.patterns.items()) == [
+        ("worker 0, worker 1(all)", 2),
+        ("worker 0", 1),
+        ("worker 0, worker 0(all)", 1),
+        ("worker 1", 1),
+    ]
 
 
 def test_diversity_is_the_entropy_in_bits() -> None:
-    assert statistics_of([SINGLE] * 4).structure_bits == 0.0
-    assert statistics_of([SINGLE, CHECKED, VOTED, PLANNED]).structure_bits == pytest.approx(2.0)
+    assert statistics_of([SINGLE] * 4).pattern_bits == 0.0
+    assert statistics_of([SINGLE, CHECKED, VOTED, PLANNED]).pattern_bits == pytest.approx(2.0)
     assert entropy_bits({"a": 1, "b": 3}) == pytest.approx(0.8112781)
 
 
 def test_no_workflows_have_no_strategies() -> None:
     found = statistics_of([])
 
-    assert (found.workflows, found.mean_steps, found.patterns, found.pattern_bits) == (0, 0.0, (), 0)
+    assert (found.workflows, found.mean_steps, found.patterns, found.pattern_bits) == (0, 0.0, {}, 0)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["workflows"] == 0
 
 
-def test_every_role_has_both_rules() -> None:
-    assert set(STRUCTURE_RULES) == set(WORDING_RULES) == set(ROLES)
-
-
-@given(st.lists(workflows(), max_size=8))
+@settings(max_examples=25)
+@given(st.lists(workflows(), max_size=4))
 def test_counts_add_up(drawn: list[Any]) -> None:
     found = statistics_of(drawn)
 
     assert sum(found.steps.values()) == sum(found.topologies.values()) == found.workflows == len(drawn)
     assert sum(found.workers.values()) == pytest.approx(found.mean_steps * len(drawn))
-    assert found.structures <= found.distinct <= len(drawn)
-    assert 0 <= found.structure_bits <= found.pattern_bits + 1e-9
+    assert found.distinct <= len(drawn)
+    assert found.pattern_bits >= 0

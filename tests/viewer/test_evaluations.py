@@ -13,9 +13,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from wfdsl import Evaluation, Journal, Pool, Task, evaluate
-from wfdsl.evaluation.manifest import manifest_of, write_manifest
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.trials import Results
 from wfdsl.viewer.app import Viewer
 
 
@@ -36,12 +34,10 @@ def evaluated(home: Path) -> Path:
     ]
     evaluation = Evaluation(policies=policies_of(["workers"], pool), tasks=tasks, pool=pool, id="e1")
     found = home / "evaluations" / "first"
-    found.mkdir(parents=True)
-    write_manifest(found, manifest_of(evaluation, task_sources=["tasks.jsonl"], command=["wfdsl eval"]))
 
     async def work() -> None:
-        with Journal(home / "journal.db") as journal, Results(found / "results.jsonl") as results:
-            await evaluate(evaluation, keep=results.keep, journal=journal)
+        with Journal(home / "journal.db") as journal:
+            await evaluate(evaluation, out=found, journal=journal)
 
     asyncio.run(work())
     return found

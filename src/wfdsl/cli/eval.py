@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from wfdsl.cli.engine_options import add_engine_options, require_engine
 from wfdsl.cli.options import (
@@ -27,13 +28,6 @@ from wfdsl.errors import UsageError
 from wfdsl.experiment import GradingSettings, RunSettings
 from wfdsl.interpreter.budget import Budget
 
-_ACTIONS = {
-    "compare": "compare the policies of one or two evaluations, task by task",
-    "equal-cost": "show how far each policy is above all others that cost as much",
-    "room": "show what a Conductor could gain by choosing among the policies for each question",
-    "strategies": "show what the workflows of an evaluation look like",
-    "report": "make the summaries and plots of an evaluation again",
-}
 EXAMPLES = (
     "wfdsl eval --policy workers --policy debate.wf --tasks questions.jsonl --pool pool.toml",
     "wfdsl eval --policy openai:MODEL --tasks gsm8k --limit 50 --pool pool.toml --budget-usd 5 --out first",
@@ -46,6 +40,7 @@ _COMPARED = """\
 In one folder each policy is compared with the first. Of two folders, each policy of the first is compared with the
 policy of the same name in the second; where no name is in both, with every one."""
 _PARALLEL = 32
+_FOLDER = "the folder of an evaluation"
 _NEEDED = {
     "policy": "--policy: what is evaluated, such as workers, moa or FILE.wf",
     "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/seven",
@@ -71,26 +66,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group(parser, INPUT).add_argument(
         "--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)"
     )
-    _add_run_options(parser)
-    _add_output_options(parser)
-    add_options(parser, ConductorConfig, "conductor", without=["model"])
-    add_options(parser, Budget, "budget", only=["usd"])
-    add_options(parser, RunSettings, "run", without=["concurrency", "parallel"])
-    add_options(parser, GradingSettings, "grading")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    for name, about in _ACTIONS.items():
-        _CONFIGURE[name](actions.add_parser(name, help=about, description=about))
-
-
-def execute(args: argparse.Namespace) -> int:
-    """Evaluate, or do what the action says."""
-    if args.action is None:
-        return int(import_module("wfdsl.cli.eval_run").execute(completed(args)))
-    reports = import_module("wfdsl.cli.eval_reports")
-    return int(getattr(reports, f"execute_{args.action.replace('-', '_')}")(args))
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
     runs = parser.add_argument_group("runs")
     runs.add_argument(
         "--no-seed", action="store_true", help="send no seed: workers draw as they like (default: the seed 0)"
@@ -103,18 +78,28 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="runs at a time, with --engine ray on each node (default: %(default)s)",
     )
     add_engine_options(runs, "runs take place")
-
-
-def _add_output_options(parser: argparse.ArgumentParser) -> None:
     output = group(parser, OUTPUT)
     output.add_argument("-o", "--out", metavar="DIR", help="the folder of results (default: eval-DATE-TIME)")
     output.add_argument(
         "--resume", metavar="DIR", help="continue the evaluation in a folder; its options need not be given again"
     )
     output.add_argument("--dry-run", action="store_true", help="ask and write nothing: print what would be asked")
-    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="write no plots")
     output.add_argument("--quiet", action="store_true", help="print no progress: only the results and errors")
+    _add_no_plots(parser)
     _add_json(parser)
+    add_options(parser, ConductorConfig, "conductor", without=["model"])
+    add_options(parser, Budget, "budget", only=["usd"])
+    add_options(parser, RunSettings, "run", without=["concurrency", "parallel"])
+    add_options(parser, GradingSettings, "grading")
+    _add_actions(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Evaluate, or do what the action says."""
+    if args.action is None:
+        return int(import_module("wfdsl.cli.eval_run").execute(completed(args)))
+    reports = import_module("wfdsl.cli.eval_reports")
+    return int(getattr(reports, f"execute_{args.action.replace('-', '_')}")(args))
 
 
 def completed(args: argparse.Namespace) -> argparse.Namespace:
@@ -148,68 +133,44 @@ def _resumed(now: argparse.Namespace) -> argparse.Namespace:
     return args
 
 
-def _configure_compare(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl eval compare`."""
-    parser.epilog = _COMPARED
-    parser.add_argument("folders", nargs="+", metavar="DIR", help="one folder, or two")
-    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
-    parser.add_argument("--against", metavar="NAME", help="the policy to compare with (default: see below)")
-    _add_json(parser)
+def _add_actions(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
 
+    def action(name: str, about: str, folder: str, **options: Any) -> argparse.ArgumentParser:
+        added = actions.add_parser(name, help=about, description=about, **options)
+        if folder == _FOLDER:
+            added.add_argument("folder", metavar="DIR", help=folder)
+        else:
+            added.add_argument("folders", nargs="+", metavar="DIR", help=folder)
+        _add_json(added)
+        return added
 
-def _configure_equal_cost(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl eval equal-cost`."""
-    parser.add_argument("folders", nargs="+", metavar="DIR", help="folders of evaluations on the same tasks")
-    parser.add_argument(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="show only these policies, by name or pattern; may be repeated",
+    compare = action(
+        "compare",
+        "compare the policies of one or two evaluations, task by task",
+        "one folder, or two",
+        epilog=_COMPARED,
     )
-    parser.add_argument(
-        "--among",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="compare with these policies only, by name or pattern, such as 'worker:*'; may be repeated",
+    compare.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
+    compare.add_argument("--against", metavar="NAME", help="the policy to compare with (default: see below)")
+    equal_cost = action(
+        "equal-cost",
+        "show how far each policy is above all others that cost as much",
+        "folders of evaluations on the same tasks",
     )
-    parser.add_argument("--plot", metavar="DIR", help="draw accuracy-against-cost into this folder")
-    _add_json(parser)
-
-
-def _configure_room(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl eval room`."""
-    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation, with `--policy workers` in it")
-    _add_json(parser)
-
-
-def _configure_strategies(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl eval strategies`."""
-    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
-    parser.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
-    parser.add_argument(
-        "--patterns", type=count, default=5, metavar="N", help="the most frequent workflows to show (default: 5)"
-    )
-    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="write no plots")
-    _add_json(parser)
-
-
-def _configure_report(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `wfdsl eval report`."""
-    parser.add_argument("folder", metavar="DIR", help="the folder of an evaluation")
-    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="write no plots")
-    _add_json(parser)
+    for flag, what in (("--policy", "show only these policies"), ("--among", "compare with these policies only")):
+        about = f"{what}, by name or pattern, such as 'worker:*'; may be repeated"
+        equal_cost.add_argument(flag, action="append", default=[], metavar="PATTERN", help=about)
+    action("room", "show what a Conductor could gain by choosing among the policies for each question", _FOLDER)
+    strategies = action("strategies", "show what the workflows of an evaluation look like", _FOLDER)
+    strategies.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
+    report = action("report", "make the summaries and the plot of an evaluation again", _FOLDER)
+    _add_no_plots(report)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
     group(parser, OUTPUT).add_argument("--json", action="store_true", help="print JSON instead of tables")
 
 
-_CONFIGURE = {
-    "compare": _configure_compare,
-    "equal-cost": _configure_equal_cost,
-    "room": _configure_room,
-    "strategies": _configure_strategies,
-    "report": _configure_report,
-}
+def _add_no_plots(parser: argparse.ArgumentParser) -> None:
+    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="do not draw accuracy against cost")

@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -22,20 +23,22 @@ from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.cli.task_options import tasks_of
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitted import FittedPolicy, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
+from wfdsl.evaluation.baselines.fitting import FittedPolicy
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.fit_costs import fit_cost_table, fit_costs, write_fit_costs
 from wfdsl.evaluation.judge import worker_named
 from wfdsl.evaluation.manifest import begin_folder, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.plots import require_matplotlib
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.report import Report, read_report, write_summaries
-from wfdsl.evaluation.trials import RESULTS, Evaluation, Results, Trial, TrialKey, read_trials, spent_on
+from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, read_trials, results_in, spent_on
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.record import total_usd
 from wfdsl.render.status import dollars
 from wfdsl.tasks.task import Task
 
@@ -66,13 +69,12 @@ class _Session:
     def __init__(self, evaluation: Evaluation, folder: Path, args: argparse.Namespace, experiment: Experiment) -> None:
         self._evaluation = evaluation
         self._folder = folder
-        self._results = folder / RESULTS
         self._args = args
         self._experiment = experiment
 
     def work(self) -> int:
         """Evaluate what is left, write the summaries and print them; the exit code."""
-        settled = {key: trial for key, trial in read_trials(self._results).items() if trial.judged}
+        settled = {key: trial for key, trial in read_trials(self._folder).items() if trial.judged}
         try:
             stopped = self._evaluate(settled)
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -91,73 +93,62 @@ class _Session:
         return self._code(report)
 
     def _evaluate(self, settled: Mapping[TrialKey, Trial]) -> str:
-        if self._args.engine == "ray":
-            return self._evaluate_on_ray(settled)
-        store = Journal() if self._experiment.run.journal else nullcontext()
-        with store as journal, Results(self._results) as results:
+        if self._args.engine == "ray" and settled.keys() >= set(self._evaluation.trials()):
+            return ""  # a cluster would be started for nothing
+        counts = _Counts(settled.values(), budget_usd=self._experiment.budget.usd)
+        with results_in(self._folder) as write, _progress(self._evaluation, counts, quiet=self._args.quiet) as show:
+
+            def keep(trial: Trial) -> None:
+                write(trial)
+                counts.add(trial)
+                show()
+
+            if self._args.engine == "ray":
+                return self._evaluate_on_ray(settled, keep)
             try:
-                work = self._trials(settled, journal, results)
-                return asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
+                return asyncio.run(stopped_by_signals(self._trials(settled, keep), f"to continue: {self._again()}"))
             finally:
                 write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
 
-    def _evaluate_on_ray(self, settled: Mapping[TrialKey, Trial]) -> str:
-        from wfdsl.evaluation.ray_engine import Plan, cluster, evaluate_on_ray
-
-        evaluation, args = self._evaluation, self._args
-        plan = Plan(
-            build=partial(_on_node, args),
-            evaluation_id=evaluation.id,
-            folder=str(Path.cwd()),
-            parallel=args.parallel,
-            journal=self._experiment.run.journal,
-        )
-        if settled.keys() >= set(evaluation.trials()):  # a cluster would be started for nothing
-            return ""
-        with Results(self._results) as results, cluster(args.address), self._progress(settled, results) as keep:
-            work = evaluate_on_ray(evaluation, plan, keep=keep, done=settled.keys(), nodes=args.nodes)
-            asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
-        return ""
-
-    @contextmanager
-    def _progress(self, settled: Mapping[TrialKey, Trial], results: Results) -> Iterator[Callable[[Trial], None]]:
-        """Gives a function that keeps a trial and counts it."""
-        total = len(self._evaluation.trials())
-        simulated, budget_usd = is_simulated(self._evaluation.pool), self._experiment.budget.usd
-        counts = Counts(settled.values(), budget_usd=budget_usd, simulated=simulated)
-        with progress_on_stderr(total, counts, quiet=self._args.quiet) as count:
-
-            def keep(trial: Trial) -> None:
-                results.keep(trial)
-                count(trial)
-
-            yield keep
-
-    async def _trials(self, settled: Mapping[TrialKey, Trial], journal: Journal | None, results: Results) -> str:
-        tracker = _budget_tracker(self._evaluation, self._experiment, journal, settled)
-        with self._progress(settled, results) as keep:
+    async def _trials(self, settled: Mapping[TrialKey, Trial], keep: Callable[[Trial], None]) -> str:
+        with Journal() if self._experiment.run.journal else nullcontext() as journal:
             return await evaluate(
                 self._evaluation,
                 keep=keep,
-                done=settled.keys(),
+                done=settled,
                 journal=journal,
-                budget=tracker,
+                budget=_budget_tracker(self._evaluation, self._experiment, journal, settled),
                 concurrency=self._args.parallel,
             )
+
+    def _evaluate_on_ray(self, settled: Mapping[TrialKey, Trial], keep: Callable[[Trial], None]) -> str:
+        from wfdsl.evaluation.ray_engine import Plan, cluster, evaluate_on_ray
+
+        plan = Plan(
+            build=partial(_on_node, self._args),
+            evaluation_id=self._evaluation.id,
+            folder=str(Path.cwd()),
+            parallel=self._args.parallel,
+            journal=self._experiment.run.journal,
+        )
+        with cluster(self._args.address):
+            work = evaluate_on_ray(self._evaluation, plan, keep=keep, done=settled, nodes=self._args.nodes)
+            asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
+        return ""
 
     def _again(self) -> str:
         return f"wfdsl eval --resume {self._folder}"
 
     def _code(self, report: Report) -> int:
-        failed = [trial for trial in report.trials if trial.outcome == "failed"]
-        unjudged = [trial for trial in report.trials if trial.outcome == "unjudged"]
-        for trials, what in ((unjudged, "answers could not be judged"), (failed, "runs failed")):
-            if trials:
+        found = {}
+        for outcome, what in (("unjudged", "answers could not be judged"), ("failed", "runs failed")):
+            if trials := [trial for trial in report.trials if trial.outcome == outcome]:
+                found[outcome] = trials
                 print(f"wfdsl eval: {len(trials)} of {len(report.trials)} {what}", file=sys.stderr)
                 print(f"the first: {trials[0].policy} on {trials[0].task}: {trials[0].reason}", file=sys.stderr)
-        if failed or unjudged:
+        if found:
             print(f"to try them again: {self._again()}", file=sys.stderr)
-        return FAILED if failed else 0
+        return FAILED if "failed" in found else 0
 
 
 def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
@@ -196,10 +187,8 @@ def _budget_tracker(
         return None
     if journal is not None:
         return BudgetTracker(budget, spent_on(evaluation.id, journal.path))
-    trials = settled.values()
-    calls, tokens = sum(trial.calls + trial.completions for trial in trials), sum(trial.tokens for trial in trials)
-    usd = sum(trial.paid_usd or 0.0 for trial in trials)
-    return BudgetTracker(budget, BudgetUsage(calls, tokens, usd))
+    costs = [(trial.calls + trial.completions, trial.tokens, trial.paid_usd or 0.0) for trial in settled.values()]
+    return BudgetTracker(budget, BudgetUsage(*map(sum, zip(*costs, strict=True))))
 
 
 def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Evaluation:
@@ -220,7 +209,7 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Ev
 def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
     found = estimate_policies(evaluation)
     if args.json:
-        print_json([each.to_dict() for each in found], indent=2)
+        print_json([asdict(each) for each in found], indent=2)
     else:
         print(estimate_text(found))
 
@@ -231,10 +220,10 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
         print_json(summary.to_dict(), indent=2)
         return
     print_summary(summary)
-    if costs := read_fit_costs(report.folder):
+    if report.fit_costs:
         print()
-        print_table(*fit_cost_table(costs))
-    written = "results and tables" if args.no_plots else "results, tables and plots"
+        print_table(*fit_cost_table(report.fit_costs))
+    written = "results and tables" if args.no_plots else "results, tables and plot"
     print(f"{written} are in {report.folder}", file=sys.stderr)
 
 
@@ -262,57 +251,47 @@ def evaluation_of(
     )
 
 
-class Counts:
+class _Counts:
     """Outcomes and cost of the trials so far."""
 
-    def __init__(self, trials: Iterable[Trial], *, budget_usd: float | None = None, simulated: bool = False) -> None:
-        self.done = 0
-        self._outcomes = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0}
+    def __init__(self, trials: Iterable[Trial], *, budget_usd: float | None) -> None:
+        self._outcomes: Counter[str] = Counter()
         self._usd: float | None = 0.0
-        self._budget_usd = budget_usd
-        self._simulated = simulated
+        self._limit = "" if budget_usd is None else f" of {dollars(budget_usd)}"
         for trial in trials:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
         """Count a trial."""
-        self.done += 1
         self._outcomes[trial.outcome] += 1
-        self._usd = None if self._usd is None or trial.paid_usd is None else self._usd + trial.paid_usd
+        self._usd = total_usd([self._usd, trial.paid_usd])
 
-    def text(self) -> str:
-        """Outcomes and cost in one line."""
-        shown = [f"{count:,} {name}" for name, count in self._outcomes.items() if count or name in ("right", "wrong")]
+    @property
+    def done(self) -> int:
+        """How many there are."""
+        return self._outcomes.total()
+
+    def __str__(self) -> str:
+        named = ("right", "wrong", "unjudged", "failed")
+        shown = [f"{self._outcomes[name]:,} {name}" for name in named if self._outcomes[name] or name in named[:2]]
         cost = "cost not known" if self._usd is None else dollars(self._usd)
-        limit = "" if self._budget_usd is None else f" of {dollars(self._budget_usd)}"
-        return f"{', '.join(shown)}, {cost}{limit}{' (simulated)' if self._simulated else ''}"
+        return f"{', '.join(shown)}, {cost}{self._limit}"
 
 
 @contextmanager
-def progress_on_stderr(total: int, counts: Counts, *, quiet: bool) -> Iterator[Callable[[Trial], None]]:
-    """Show progress until the end of the block: a bar on a terminal, else a line for every twentieth of the trials.
+def _progress(evaluation: Evaluation, counts: _Counts, *, quiet: bool) -> Iterator[Callable[[], object]]:
+    """Gives what shows the counts on standard error: in a bar on a terminal, else every twentieth of the trials."""
+    total, simulated = len(evaluation.trials()), " (simulated)" if is_simulated(evaluation.pool) else ""
+    every = max(total // _LINES, 1)
 
-    Gives a function that counts a trial. `counts` holds the trials that are done already.
-    """
-    if quiet:
-        yield counts.add
-        return
-    if not sys.stderr.isatty():
-        every = max(total // _LINES, 1)
+    def print_line() -> None:
+        if counts.done % every == 0 or counts.done == total:
+            print(f"{counts.done:,} of {total:,} runs: {counts}{simulated}", file=sys.stderr, flush=True)
 
-        def print_line(trial: Trial) -> None:
-            counts.add(trial)
-            if counts.done % every == 0 or counts.done == total:
-                print(f"{counts.done:,} of {total:,} runs: {counts.text()}", file=sys.stderr, flush=True)
-
-        yield print_line
+    if quiet or not sys.stderr.isatty():
+        yield (lambda: None) if quiet else print_line
         return
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"))
     with Progress(*columns, console=stderr_console(), refresh_per_second=4) as bar:
-        shown = bar.add_task("", total=total, completed=counts.done, counts=counts.text())
-
-        def update(trial: Trial) -> None:
-            counts.add(trial)
-            bar.update(shown, completed=counts.done, counts=counts.text())
-
-        yield update
+        shown = bar.add_task("", total=total, completed=counts.done, counts=f"{counts}{simulated}")
+        yield lambda: bar.update(shown, completed=counts.done, counts=f"{counts}{simulated}")

@@ -12,12 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.validation import FitCost
-from wfdsl.evaluation.statistics import Interval, Mean, interval_of
-from wfdsl.evaluation.summary import PolicySummary
+from wfdsl.evaluation.fit_costs import FitCost
+from wfdsl.evaluation.report import UNKNOWN, Report, Table, between, percent, table_of
+from wfdsl.evaluation.statistics import Interval, Mean, interval_of, scores_of
+from wfdsl.evaluation.summary import cost_in_usd, summarise
+from wfdsl.render.status import dollars
 
 Scores = Mapping[str, float]
 """The score of each judged task, by its content."""
@@ -42,11 +44,6 @@ class Rival:
             return self.policy
         return f"{self.share:.0%} {self.policy}, {1 - self.share:.0%} {self.other}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The rival as plain values."""
-        mixed = {"policy": self.policy, "other": self.other, "share": self.share}
-        return {**mixed, "difference": self.difference._asdict()}
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -59,6 +56,8 @@ class Standing:
     """Per sample."""
     cost: float
     """Per sample: US dollars by the price list, or tokens where a price is not known."""
+    in_usd: bool
+    """Whether the cost is dollars."""
     learned: FitCost | None
     """What it has learned from; None if it has learned nothing."""
     efficient: bool
@@ -66,56 +65,62 @@ class Standing:
     rival: Rival | None
     """None if nothing else costs as little."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The standing as plain values."""
-        learned = None if self.learned is None else {name: getattr(self.learned, name) for name in FitCost.__slots__}
-        return {
-            "policy": self.policy,
-            "accuracy": self.accuracy._asdict(),
-            "calls": self.calls,
-            "cost": self.cost,
-            "learned": learned,
-            "efficient": self.efficient,
-            "rival": None if self.rival is None else self.rival.to_dict(),
-        }
 
+def standings_in(reports: Sequence[Report], *, among: Sequence[str] = EVERYONE) -> list[Standing]:
+    """The policies of evaluations at equal cost, from the cheapest, over the tasks that were judged for all of them.
 
-def standings_of(
-    policies: Sequence[PolicySummary],
-    scores: Mapping[str, Scores],
-    learned: Mapping[str, FitCost],
-    *,
-    among: Sequence[str] = EVERYONE,
-) -> list[Standing]:
-    """Each policy among the others, from the cheapest to the most expensive; rivals are those that `among` names.
-
-    `among` holds names and patterns of the shell, such as `worker:*`.
+    Rivals are those that `among` names: names and patterns of the shell, such as `worker:*`.
 
     Raises:
-        UsageError: a policy has no judged answers in a benchmark, there is no task with a score of all policies, or
+        UsageError: two evaluations have a policy of the same name, policies have no judged task in common, or
             something in `among` names no policy.
     """
+    names = [policy for report in reports for policy in report.policies]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two of the folders have a policy {twice!r}: evaluate it once")
+    scores = {policy: scores_of(report.of(policy)) for report in reports for policy in report.policies}
+    common = common_tasks(scores)
+    trials = [trial for report in reports for trial in report.trials if trial.task_hash in common]
+    policies = summarise(trials, policies=names).policies
     in_usd = cost_in_usd(policies)
-    costs = {each.policy: (each.list_usd or 0.0) if in_usd else each.tokens for each in policies}
+    costs = {each.policy: each.cost(in_usd=in_usd) for each in policies}
+    averages = {each.policy: each.average for each in policies if each.average is not None}
+    learned = {name: cost for report in reports for name, cost in report.fit_costs.items()}
     rivals = named(among, costs)
-    shown = sorted(policies, key=lambda each: costs[each.policy])
+
+    def beats(other: str, one: str) -> bool:
+        """Whether another policy is at least as good for no more, and better in one of the two."""
+        its, mine = ((costs[name], -averages[name].value) for name in (other, one))
+        return its != mine and its[0] <= mine[0] and its[1] <= mine[1]
+
     return [
         Standing(
-            each.policy,
-            _known(each),
-            each.calls,
-            costs[each.policy],
-            learned.get(each.policy),
-            not any(_beats(other, each, costs) for other in policies),
-            rival_of(each.policy, {name: costs[name] for name in costs if name in {*rivals, each.policy}}, scores),
+            policy=each.policy,
+            accuracy=averages[each.policy],
+            calls=each.calls,
+            cost=costs[each.policy],
+            in_usd=in_usd,
+            learned=learned.get(each.policy),
+            efficient=not any(beats(other, each.policy) for other in costs),
+            rival=rival_of(
+                each.policy, {name: costs[name] for name in costs if name in {*rivals, each.policy}}, scores
+            ),
         )
-        for each in shown
+        for each in sorted(policies, key=lambda each: costs[each.policy])
     ]
 
 
-def cost_in_usd(policies: Sequence[PolicySummary]) -> bool:
-    """Whether costs are dollars: all prices are known, and not all are zero. Else they are tokens."""
-    return all(each.list_usd is not None for each in policies) and any(each.list_usd for each in policies)
+def common_tasks(scores: Mapping[str, Scores]) -> list[str]:
+    """The tasks that were judged for all policies, by their content.
+
+    Raises:
+        UsageError: there are none.
+    """
+    common = sorted(set.intersection(*(set(each) for each in scores.values())))
+    if not common:
+        raise UsageError("no task was judged for all policies: evaluate them on the same tasks, and to the end")
+    return common
 
 
 def named(patterns: Sequence[str], policies: Collection[str]) -> set[str]:
@@ -137,10 +142,7 @@ def rival_of(policy: str, costs: Mapping[str, float], scores: Mapping[str, Score
     Raises:
         UsageError: two policies have no judged task in common.
     """
-    own = costs[policy]
-    common = sorted(set.intersection(*(set(each) for each in scores.values())))
-    if not common:
-        raise UsageError("the policies have no task in common that was judged for all: evaluate them on the same tasks")
+    own, common = costs[policy], common_tasks(scores)
     accuracy = {name: sum(scores[name][task] for task in common) / len(common) for name in costs}
     cheap = [name for name in costs if name != policy and costs[name] <= own]
     dear = [name for name in costs if costs[name] > own]
@@ -155,15 +157,36 @@ def rival_of(policy: str, costs: Mapping[str, float], scores: Mapping[str, Score
     return Rival(one, other, share, interval_of(differences))
 
 
-def _known(policy: PolicySummary) -> Mean:
-    if policy.average is None:
-        raise UsageError(
-            f"policy {policy.policy!r} has no judged answers to some tasks; `wfdsl eval --resume` tries again"
-        )
-    return policy.average
+def equal_cost_table(standings: Sequence[Standing]) -> Table:
+    """The table of policies at equal cost."""
+    return table_of(
+        [
+            {
+                "policy": each.policy,
+                "accuracy": percent(each.accuracy),
+                "calls": f"{each.calls:.2f}",
+                **cost_cell(each.cost, in_usd=each.in_usd),
+                "learned from": UNKNOWN if each.learned is None else f"{each.learned.calls:,} calls",
+                "learning cost": UNKNOWN
+                if each.learned is None or each.learned.usd is None
+                else dollars(each.learned.usd),
+                "frontier": "yes" if each.efficient else "",
+                "over all others at its cost": UNKNOWN if each.rival is None else between(each.rival.difference),
+                "which are": UNKNOWN if each.rival is None else str(each.rival),
+            }
+            for each in standings
+        ]
+    )
 
 
-def _beats(other: PolicySummary, one: PolicySummary, costs: Mapping[str, float]) -> bool:
-    """Whether another policy is at least as good for no more, and better in one of the two."""
-    mine, its = (costs[one.policy], -_known(one).value), (costs[other.policy], -_known(other).value)
-    return its != mine and its[0] <= mine[0] and its[1] <= mine[1]
+def cost_cell(cost: float, *, in_usd: bool) -> dict[str, str]:
+    """A cost in dollars or tokens, with the name of its column."""
+    return {"cost": dollars(cost)} if in_usd else {"tokens": f"{cost:,.0f}"}
+
+
+EQUAL_COST: Final = (
+    "Accuracies are averages over the benchmarks with the half width of their 95 % interval; calls and cost are per "
+    "sample, and what a policy has learned from is counted apart. On the frontier no other policy is as good for less. "
+    "All others at its cost: the best of those that cost no more, or a mixture of a cheaper and a dearer one; the "
+    "difference is paired by task, with its 95 % interval."
+)

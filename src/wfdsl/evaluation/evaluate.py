@@ -8,8 +8,9 @@ stopped are left for the next session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -17,18 +18,17 @@ from typing import Any, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.round_log import gave_up, node_gave_up
-from wfdsl.evaluation.baselines.fitted import fit_costs, write_fit_costs
 from wfdsl.evaluation.fingerprints import task_hash
+from wfdsl.evaluation.fit_costs import fit_costs, write_fit_costs
 from wfdsl.evaluation.judge import judged
 from wfdsl.evaluation.manifest import begin_folder, manifest_of
 from wfdsl.evaluation.trials import (
-    RESULTS,
     Evaluation,
-    Results,
     Trial,
     TrialKey,
     domain_of,
     named_tasks,
+    results_in,
     run_id_of,
     seed_of,
 )
@@ -52,7 +52,7 @@ async def evaluate(
     *,
     keep: Callable[[Trial], None] | None = None,
     out: str | PathLike[str] | None = None,
-    done: Collection[TrialKey] = (),
+    done: Container[TrialKey] = (),
     journal: Journal | None = None,
     budget: Budget | BudgetTracker | None = None,
     concurrency: int = 32,
@@ -73,9 +73,16 @@ async def evaluate(
     Raises:
         UsageError: a policy cannot work on the pool, a task cannot be graded at all, or the folder cannot be used.
     """
+    tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
+    options = {**evaluation.options, "journal": journal, "budget": tracker}
     with _kept(evaluation, keep or (lambda _: None), out) as keeping:
-        work = _Work(evaluation, keeping, _options(evaluation.options, journal, budget))
-        return await _evaluate(work, evaluation, done, concurrency, grader)
+        try:
+            await run_trials(
+                replace(evaluation, options=options), keeping, done=done, concurrency=concurrency, grader=grader
+            )
+        except BudgetExhausted as error:
+            return str(error)
+    return ""
 
 
 @contextmanager
@@ -88,10 +95,10 @@ def _kept(
         return
     folder = Path(out)
     begin_folder(folder, manifest_of(evaluation, task_sources=(), command=()))
-    with Results(folder / RESULTS) as results:
+    with results_in(folder) as write:
 
         def both(trial: Trial) -> None:
-            results.keep(trial)
+            write(trial)
             keep(trial)
 
         try:
@@ -100,11 +107,21 @@ def _kept(
             write_fit_costs(folder, fit_costs(evaluation.policies))
 
 
-async def _evaluate(
-    work: _Work, evaluation: Evaluation, done: Collection[TrialKey], concurrency: int, grader: Grader | None
-) -> str:
-    known = set(done)
-    left = iter([key for key in evaluation.trials() if key not in known])
+async def run_trials(
+    evaluation: Evaluation,
+    keep: Callable[[Trial], None],
+    *,
+    done: Container[TrialKey] = (),
+    concurrency: int = 32,
+    grader: Grader | None = None,
+) -> None:
+    """Run the trials that are not done, with the journal and budget of the evaluation's options.
+
+    Raises:
+        BudgetExhausted: once the trials that were under way have ended.
+        UsageError: as `evaluate` does.
+    """
+    left = iter([key for key in evaluation.trials() if key not in done])
     try:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(evaluation.pool.open())
@@ -112,71 +129,74 @@ async def _evaluate(
                 if hasattr(policy, "open"):
                     await stack.enter_async_context(policy.open())
             async with asyncio.TaskGroup() as group:
-                grading = Grading(group, grader, sandbox=_sandbox(evaluation))
+                session = _Session(evaluation, keep, group, grader)
                 for _ in range(concurrency):
-                    group.create_task(work.take(left, grading))
+                    group.create_task(session.work(left))
     except BaseExceptionGroup as several:
         raise first_of(several) from several
-    return work.stopped
+    if session.stopped is not None:
+        raise session.stopped
 
 
-class _Work:
-    """Runs the trials of one evaluation."""
+class _Session:
+    """Runs the trials of one evaluation, and grades the same final answer to the same task once."""
 
-    def __init__(self, evaluation: Evaluation, keep: Callable[[Trial], None], options: RunOptions) -> None:
+    def __init__(
+        self, evaluation: Evaluation, keep: Callable[[Trial], None], group: asyncio.TaskGroup, grader: Grader | None
+    ) -> None:
         self._evaluation = evaluation
         self._keep = keep
-        self._options = options
+        self._group = group
+        self._grader = grader
+        packages = evaluation.sandbox_packages
+        self._sandbox = None if packages is None else Sandbox(packages=packages)
         self._tasks = named_tasks(evaluation.tasks)
         self._hashes = {name: task_hash(task) for name, task in self._tasks.items()}
-        self._open: dict[str, int] = {}
-        """How many trials of each task are being worked on."""
-        self.stopped = ""
+        self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
+        self.stopped: BudgetExhausted | None = None
 
-    async def take(self, left: Iterator[TrialKey], grading: Grading) -> None:
+    async def work(self, left: Iterator[TrialKey]) -> None:
         """Work on one trial after the other, until there are none or the budget is spent."""
         for key in left:
             if self.stopped:
                 return
-            self._open[key.task] = self._open.get(key.task, 0) + 1
-            trial = await self._trial(key, grading)
-            if trial is not None:
-                self._keep(trial)
-            self._close(key.task, grading)
+            try:
+                self._keep(await self._trial(key))
+            except BudgetExhausted as error:
+                self.stopped = error
 
-    def _close(self, name: str, grading: Grading) -> None:
-        self._open[name] -= 1
-        if not self._open[name]:
-            del self._open[name]
-            grading.forget(name)
-
-    async def _trial(self, key: TrialKey, grading: Grading) -> Trial | None:
+    async def _trial(self, key: TrialKey) -> Trial:
         evaluation, task = self._evaluation, self._tasks[key.task]
+        origin = {"evaluation": evaluation.id, "policy": key.policy, "task": key.task, "repeat": str(key.repeat)}
         options: RunOptions = {
-            **self._options,
+            "origin": origin,
+            **evaluation.options,
             "run_id": run_id_of(evaluation.id, key, self._hashes[key.task]),
             "seed": seed_of(evaluation.seed, key),
-            "origin": {"evaluation": evaluation.id, "policy": key.policy, "task": key.task, "repeat": str(key.repeat)},
         }
         try:
             solution = await evaluation.policies[key.policy].solve(task.asked, evaluation.pool, **options)
-        except BudgetExhausted as error:
-            self.stopped = str(error)
-            return None
         except RunFailed as error:
             outcome = "wrong" if is_unanswered(error) else "failed"
             return self._result(key, Solution(error.run), outcome=outcome, reason=str(error))
         if solution.answer is None:
             return self._result(key, solution, outcome="wrong", reason="the policy gave no answer")
-        verdict = await grading.verdict(key.task, task, solution.answer)
+        verdict = await self._verdict(key.task, task, solution.answer)
         if verdict.is_unanswered and evaluation.judge is not None and task.kind not in ("code", "custom"):
             options["run_id"] = f"{options['run_id']}-judge"
-            try:
-                verdict = await judged(task, solution.answer, evaluation, evaluation.judge, options)
-            except BudgetExhausted as error:
-                self.stopped = str(error)
-                return None
+            verdict = await judged(task, solution.answer, evaluation, evaluation.judge, options)
         return self._result(key, solution, outcome=verdict.outcome, extracted=verdict.extracted, reason=verdict.reason)
+
+    async def _verdict(self, name: str, task: Task, text: str) -> Verdict:
+        key = (name, final_part(task, text) if self._grader is None else text)
+        if key not in self._verdicts:
+            self._verdicts[key] = self._group.create_task(self._graded(task, text))
+        return await self._verdicts[key]
+
+    async def _graded(self, task: Task, text: str) -> Verdict:
+        if self._grader is not None:
+            return await self._grader(task, text)
+        return await grade(task, text, sandbox=self._sandbox)
 
     def _result(self, key: TrialKey, solution: Solution, **graded: Any) -> Trial:
         task, usage, workers = self._tasks[key.task], solution.usage, _answers(solution.rounds)
@@ -211,15 +231,6 @@ def is_unanswered(error: RunFailed) -> bool:
     return error.is_unanswered or gave_up(error.run) or node_gave_up(error.run)
 
 
-def _sandbox(evaluation: Evaluation) -> Sandbox | None:
-    return None if evaluation.sandbox_packages is None else Sandbox(packages=evaluation.sandbox_packages)
-
-
-def _options(options: RunOptions, journal: Journal | None, budget: Budget | BudgetTracker | None) -> RunOptions:
-    tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
-    return {**options, "journal": journal, "budget": tracker}
-
-
 def _answers(runs: Sequence[Run]) -> dict[str, int]:
     """Workers' answers in runs and in the runs inside them, by worker."""
     counts: dict[str, int] = {}
@@ -241,37 +252,6 @@ def first_of(several: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first exception of a group, or of the groups in it."""
     first = several.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-class Grading:
-    """Grades answers, the same final answer to the same task once."""
-
-    def __init__(
-        self, group: asyncio.TaskGroup, grader: Grader | None = None, *, sandbox: Sandbox | None = None
-    ) -> None:
-        """`group` holds what is being graded, so that nothing is left running; `grader` replaces `wfdsl.grade`."""
-        self._group = group
-        self._sandbox = sandbox
-        self._grader = grader
-        self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
-
-    async def verdict(self, name: str, task: Task, text: str) -> Verdict:
-        """The grader's verdict; `name` is the task's within the evaluation."""
-        key = (name, final_part(task, text) if self._grader is None else text)
-        found = self._verdicts.get(key)
-        if found is None:
-            found = self._verdicts[key] = self._group.create_task(self._graded(task, text))
-        return await asyncio.shield(found)
-
-    def forget(self, name: str) -> None:
-        """Drop what is remembered of a task."""
-        for key in [key for key, verdict in self._verdicts.items() if key[0] == name and verdict.done()]:
-            del self._verdicts[key]
-
-    async def _graded(self, task: Task, text: str) -> Verdict:
-        if self._grader is not None:
-            return await self._grader(task, text)
-        return await grade(task, text, sandbox=self._sandbox)
 
 
 def final_part(task: Task, text: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,13 +20,13 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
-from wfdsl.evaluation.trials import RESULTS, Evaluation, named_tasks, read_trials
+from wfdsl.evaluation.trials import Evaluation, named_tasks, read_trials
 from wfdsl.files import write_whole
 from wfdsl.interpreter.record import workflow_to_list
 from wfdsl.settings import to_table
 
 FORMAT: Final = "wfdsl-evaluation"
-VERSION: Final = 1
+VERSION: Final = 2
 _GRADERS: Final = ("math-verify", "sympy", "latex2sympy2_extended", "antlr4-python3-runtime")
 _ANSWERING: Final = ("question_for", "run_dead_steps", "max_depth")
 """Run options that can change an answer."""
@@ -41,6 +41,9 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
         command: The arguments of the command.
     """
     named = named_tasks(evaluation.tasks)
+    policies = {name: description_of(policy) for name, policy in evaluation.policies.items()}
+    pool, ids = pool_description(evaluation.pool), {name: task_hash(task) for name, task in named.items()}
+    grading = {"judge": evaluation.judge, "sandbox_packages": evaluation.sandbox_packages}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -48,20 +51,29 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
         "simulated": is_simulated(evaluation.pool),
-        "policies": {name: description_of(policy) for name, policy in evaluation.policies.items()},
-        "pool": pool_description(evaluation.pool),
+        "policies": policies,
+        "pool": pool,
         "tasks": {
             "sources": [_source(name) for name in task_sources],
             "count": len(named),
             "answer_formats": sorted({task.answer_format for task in named.values()}),
-            "ids": {name: task_hash(task) for name, task in named.items()},
+            "ids": ids,
         },
         "repeats": evaluation.repeats,
         "seed": evaluation.seed,
         "run": dict(evaluation.options),
-        "grading": {"judge": evaluation.judge, "sandbox_packages": evaluation.sandbox_packages},
-        "graders": {name: found for name in _GRADERS if (found := _version(name)) is not None},
-        "versions": {"wfdsl": __version__, "python": platform.python_version(), "platform": platform.platform()},
+        "grading": grading,
+        "same": {
+            "policies": hash_of({name: each["hash"] for name, each in policies.items()}),
+            "tasks": hash_of(ids),
+            "workers": pool["hash"],
+            "repeats": evaluation.repeats,
+            "seed": evaluation.seed,
+            "grading": hash_of(grading),
+            "run options": hash_of([evaluation.options.get(name) for name in _ANSWERING]),
+        },
+        "packages": {"wfdsl": __version__, **{name: found for name in _GRADERS if (found := _version(name))}},
+        "platform": {"python": platform.python_version(), "platform": platform.platform()},
     }
 
 
@@ -86,7 +98,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an evaluation's folder.
 
     Raises:
-        UsageError: there is none, or one of a later version.
+        UsageError: there is none, or one of another version.
     """
     path = folder / "manifest.json"
     try:
@@ -98,7 +110,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise UsageError(f"{path} is not a manifest of an evaluation: its format is not {FORMAT!r}")
     if manifest.get("version") != VERSION:
-        raise UsageError(f"{path} has version {manifest.get('version')}, this wfdsl knows {VERSION}; use a later wfdsl")
+        raise UsageError(
+            f"{path} has version {manifest.get('version')}, this wfdsl reads {VERSION}; use the one that wrote it"
+        )
     return manifest
 
 
@@ -113,7 +127,7 @@ def begin_folder(folder: Path, manifest: Mapping[str, Any]) -> None:
     Raises:
         UsageError: it holds an evaluation already, or cannot be written.
     """
-    if read_trials(folder / RESULTS):
+    if read_trials(folder):
         raise UsageError(
             f"{folder} holds an evaluation already; continue it with --resume {folder}, or give another folder"
         )
@@ -137,20 +151,9 @@ def require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path
         )
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What can change answers and is not the same in two manifests, in words."""
-    return [what for what, pick in _SAME.items() if pick(before) != pick(now)]
-
-
-_SAME: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "policies": lambda manifest: {name: each["hash"] for name, each in manifest["policies"].items()},
-    "tasks": lambda manifest: manifest["tasks"]["ids"],
-    "workers": lambda manifest: manifest["pool"]["hash"],
-    "repeats": lambda manifest: manifest["repeats"],
-    "seed": lambda manifest: manifest["seed"],
-    "grading": lambda manifest: manifest["grading"],
-    "run options": lambda manifest: [manifest["run"].get(name) for name in _ANSWERING],
-}
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], what: str = "same") -> list[str]:
+    """What is not the same in two manifests, in words; `what` is `same` or `packages`."""
+    return [name for name in {**before[what], **now[what]} if before[what].get(name) != now[what].get(name)]
 
 
 def _conductor(policy: Policy) -> dict[str, Any] | None:
@@ -175,11 +178,9 @@ def _source(name: str) -> dict[str, Any]:
     path = Path(name)
     if not path.is_file():
         return {"name": name}
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"name": name, "sha256": digest.hexdigest(), "bytes": path.stat().st_size}
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": name, "sha256": digest, "bytes": path.stat().st_size}
 
 
 def _version(package: str) -> str | None:

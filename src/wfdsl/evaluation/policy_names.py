@@ -3,24 +3,24 @@
 workers                 each worker of the pool alone
 baselines               those, and every baseline
 worker:NAME             one worker alone, by name or index
-NAME                    a baseline (`wfdsl.evaluation.baselines`)
+NAME                    a baseline of the table `BASELINES`
 NAME:KEY=VALUE,...      a baseline with parameters; `KEY=each` of a worker means one policy for each worker, and
                         `n=1/2/4` one policy for each number
 baselines:KEY=VALUE     all baselines, those that have the parameter with this value
 CONDUCTOR@EFFORT        a Conductor at an effort, such as gym/seven@low; with @each, one policy for each effort
-NAME:KEY=VALUE,...      a Conductor, or a `.wf` file, with parameters of `CONDUCTORS`; `max_rounds=0/1/2` means one
-                        policy for each value
+NAME:KEY=VALUE,...      a Conductor, or a `.wf` file, with the parameters of `ConductorParameters`;
+                        `max_rounds=0/1/2` means one policy for each value
 anything else           what `wfdsl.conductor.named` knows: a `.wf` file, or a Conductor by its model
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import EFFORTS, ConductorConfig
@@ -28,37 +28,59 @@ from wfdsl.conductor.examples import load_examples
 from wfdsl.conductor.named import named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy, ablated
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.catalogue import BASELINES
-from wfdsl.evaluation.baselines.parameters import Parameter, name_and_settings, values_of, worker_called
-from wfdsl.evaluation.baselines.single_worker import SOLVE, alone, own_tasks, workers_of
-from wfdsl.language.diagnostics import Suggestions
+from wfdsl.evaluation.baselines.baseline import (
+    SOLVE,
+    Baseline,
+    Consensus,
+    Debate,
+    MixtureOfAgents,
+    SelfReflection,
+    TreeOfAgents,
+    alone,
+    is_worker,
+    worker_option,
+    workers_of,
+)
+from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
+from wfdsl.evaluation.baselines.fitting import Fitted, own_tasks
+from wfdsl.evaluation.baselines.random_policies import RandomRouter, RandomWorkflow
+from wfdsl.evaluation.baselines.routers import BestWorker, Cascade, NearestNeighbours
+from wfdsl.evaluation.baselines.single_worker import LongContext
+from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent
+from wfdsl.evaluation.baselines.trained_routers import RouterDC
+from wfdsl.evaluation.baselines.voting import MajorityVote
 from wfdsl.own_code import file_of
+from wfdsl.settings import Option, Table, closest, did_you_mean, option, options_of, to_table
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 
+BASELINES: Final[Mapping[str, type[Baseline]]] = {
+    each.name: each
+    for each in (
+        LongContext, SelfReflection, Consensus, MajorityVote, MixtureOfAgents, Debate, TreeOfAgents,
+        RandomWorkflow, RandomRouter, BestWorker, NearestNeighbours, SmoothieIndependent, SmoothieDependent, Cascade,
+        RouterDC, BestFixed, BestFixedByKind,
+    )
+}  # fmt: skip
+"""The table of baselines, by name. An untrained Conductor needs no row: its model's name is a policy already."""
 WORKER: Final = "worker:"
 WORKERS: Final = "workers"
 GROUP: Final = "baselines"
 EACH: Final = "each"
-CONDUCTORS: Final = {
-    parameter.name: parameter
-    for parameter in (
-        Parameter("max_rounds", "seed", None, "the most rounds after round 0"),
-        Parameter("worker", "worker", 0, "every step asks this worker, whatever was written"),
-        Parameter("instruction", "choice", None, "every worker is told the same, whatever was written", ("none",)),
-        Parameter("examples", "file", None, "the few-shot examples: ood, id, mixed, none or a file"),
-        Parameter("pool", "count", None, "a question offers this many workers, drawn at random"),
-    )
-}
-"""What may be set of a Conductor; `worker` and `instruction` also of a `.wf` file."""
 _SETTING: Final = re.compile(r"[a-z_]+=")
-_FIELDS: Final = {"max_rounds": "max_rounds", "pool": "pick"}
 _EXAMPLES: Final = {"ood": "out-of-distribution", "id": "in-distribution"}
+_T = TypeVar("_T", bound=Table)
 
 
-def policy_names() -> tuple[str, ...]:
-    """Every name of a policy, or of a group of policies, on any pool."""
-    return (WORKERS, GROUP, *BASELINES)
+@dataclass(frozen=True, slots=True)
+class ConductorParameters(Table):
+    """What may be set of a Conductor; `worker` and `instruction` also of a `.wf` file."""
+
+    max_rounds: int | None = option(None, "the most rounds after round 0", ge=0)
+    worker: int | None = worker_option(None, "every step asks this worker, whatever was written")
+    instruction: Literal["none"] | None = option(None, "every worker is told the same, whatever was written")
+    examples: str | None = option(None, "the few-shot examples: ood, id, mixed, none or a file")
+    pool: int | None = option(None, "a question offers this many workers, drawn at random", ge=1)
 
 
 def policies_of(
@@ -84,31 +106,30 @@ def policies_of(
 
 
 def expanded(name: str, pool: Pool) -> tuple[str, ...]:
-    """The names in a group; any other name is returned as it is.
+    """The names in a group, or of each of several values; any other name is returned as it is.
 
     Raises:
         UsageError: a parameter of a group is none of any baseline.
     """
     if name == WORKERS:
         return tuple(f"{WORKER}{entry.name}" for entry in pool)
-    head = name.partition(":")[0]
+    head, settings = _parts(name)
     if head == GROUP:
-        return (*expanded(WORKERS, pool), *_all_with(name_and_settings(name)[1], name, pool))
-    if head in BASELINES:
-        return _for_each(name, pool)
-    called, settings = _settings_of(name)
-    model, effort = _effort_of(called)
-    called_each = tuple(f"{model}@{each}" for each in EFFORTS) if effort == EACH else (called,)
-    values = [[(key, each) for each in _listed(CONDUCTORS.get(key), value, pool)] for key, value in settings.items()]
-    return tuple(_named(each, dict(chosen)) for each in called_each for chosen in product(*values))
+        names = _all_with(settings, name, pool)
+        return (*expanded(WORKERS, pool), *(each for one in names for each in expanded(one, pool)))
+    parameters = _by_name(BASELINES.get(head, ConductorParameters))
+    model, effort = _effort_of(head)
+    heads = [f"{model}@{each}" for each in EFFORTS] if effort == EACH else [head]
+    values = [[(key, each) for each in _listed(parameters.get(key), value, pool)] for key, value in settings.items()]
+    return tuple(_named(each, dict(chosen)) for each in heads for chosen in product(*values))
 
 
 def label_of(name: str, pool: Pool) -> str:
     """The name under which results list a policy: of a file its own without folders, of a worker the worker's."""
     if name.startswith(WORKER):
-        return f"{WORKER}{pool.entry(_ordinal(name, pool)).name}"
-    called, settings = _settings_of(name)
-    return _named(Path(called).stem, settings) if called.endswith((".wf", ".toml")) else name
+        return f"{WORKER}{pool.entry(_worker(name.removeprefix(WORKER), pool, name)).name}"
+    head, settings = _parts(name)
+    return _named(Path(head).stem, settings) if head.endswith((".wf", ".toml")) else name
 
 
 def policy_of(
@@ -121,64 +142,110 @@ def policy_of(
         WorkflowError: the file holds no valid workflow.
     """
     if name.startswith(WORKER):
-        return WorkflowPolicy(alone(_ordinal(name, pool)))
-    head = name.partition(":")[0]
+        return WorkflowPolicy(alone(_worker(name.removeprefix(WORKER), pool, name)))
+    head, settings = _parts(name)
     if head in (WORKERS, GROUP):
         raise UsageError(f"--policy {name}: it names several policies; give the name of one")
     if head in BASELINES:
-        return BASELINES[head].build(pool, name_and_settings(name)[1], where=name)
-    called, settings = _settings_of(name)
-    model, effort = _effort_of(called)
+        return _read(BASELINES[head], settings, pool.subset(workers_of(pool)), name).policy(pool)
+    model, effort = _effort_of(head)
     known = config or ConductorConfig()
     try:
-        values = _values(settings, pool, name)
-        limits: dict[str, Any] = {_FIELDS[key]: values[key] for key in _FIELDS.keys() & values.keys()}
+        values = _read(ConductorParameters, settings, pool, name)
+        limits: dict[str, Any] = {"max_rounds": values.max_rounds, "pick": values.pool}
+        limits = {key: value for key, value in limits.items() if value is not None}
         policy = named_policy(replace(known, model=model, effort=effort or known.effort, **limits), pool, params=params)
     except UsageError as error:
-        raise _unknown(name, head, error) from error
+        raise _unknown(name, error) from error
     return _ablated(policy, values, name)
 
 
-def _values(settings: Mapping[str, str], pool: Pool, name: str) -> dict[str, Any]:
-    """The values of parameters of a Conductor.
-
-    Raises:
-        UsageError: a setting is for no parameter, or cannot be read.
-    """
-    values = values_of(CONDUCTORS.values(), settings, pool, name)
-    if {"worker", "pool"} <= settings.keys():
-        raise UsageError(f"--policy {name}: with pool, a question may not offer the worker; leave one of them out")
-    return {key: values[key] for key in settings}
-
-
-def _ablated(policy: Policy, values: Mapping[str, Any], name: str) -> Policy:
+def _ablated(policy: Policy, values: ConductorParameters, name: str) -> Policy:
     """The policy without what it may not decide, and with the examples that are asked for.
 
     Raises:
-        UsageError: the workflow is fixed, and the setting is for Conductors.
+        UsageError: the workflow is fixed, and a setting is for Conductors; or two settings exclude each other.
     """
-    instruction, worker = SOLVE if "instruction" in values else "", values.get("worker")
+    given, instruction = to_table(values), SOLVE if values.instruction else ""
+    if {"worker", "pool"} <= given.keys():
+        raise UsageError(f"--policy {name}: with pool, a question may not offer the worker; leave one of them out")
     if isinstance(policy, WorkflowPolicy):
-        for key in values.keys() - {"worker", "instruction"}:
+        for key in given.keys() - {"worker", "instruction"}:
             raise UsageError(f"--policy {name}: {key} is for Conductors, and this workflow is fixed; leave it out")
-        return WorkflowPolicy(ablated(policy.workflow, instruction=instruction, worker=worker))
-    if isinstance(policy, Conductor) and values.keys() & {"worker", "instruction", "examples"}:
+        return WorkflowPolicy(ablated(policy.workflow, instruction=instruction, worker=values.worker))
+    if isinstance(policy, Conductor) and given.keys() & {"worker", "instruction", "examples"}:
         prompt = policy.settings.prompt
-        if "examples" in values:
-            examples = _EXAMPLES.get(values["examples"], values["examples"])
-            prompt = replace(prompt, examples=load_examples(examples))
-        return policy.changed(instruction=instruction, worker=worker, prompt=prompt)
+        if values.examples is not None:
+            prompt = replace(prompt, examples=load_examples(_EXAMPLES.get(values.examples, values.examples)))
+        return policy.changed(instruction=instruction, worker=values.worker, prompt=prompt)
     return policy
 
 
-def _settings_of(name: str) -> tuple[str, dict[str, str]]:
-    """The name of a Conductor or file, which may hold colons itself, and its settings."""
-    called, _, last = name.rpartition(":")
-    return (called, name_and_settings(f"_:{last}")[1]) if called and _SETTING.match(last) else (name, {})
+def _parts(name: str) -> tuple[str, dict[str, str]]:
+    """`NAME:KEY=VALUE,KEY=VALUE` in its parts; the name of a Conductor or file may hold colons itself.
+
+    Raises:
+        UsageError: a part has no value, or a key comes twice.
+    """
+    head, colon, rest = name.partition(":")
+    if head not in (GROUP, *BASELINES):
+        head, colon, rest = name.rpartition(":")
+        if not head or not _SETTING.match(rest):
+            return name, {}
+    settings: dict[str, str] = {}
+    for part in rest.split(",") if colon else ():
+        key, _, value = (word.strip() for word in part.partition("="))
+        if not key or not value:
+            raise UsageError(f"--policy {name}: {part!r} sets nothing; write {head}:KEY=VALUE,KEY=VALUE")
+        if key in settings:
+            raise UsageError(f"--policy {name}: {key} is set twice")
+        settings[key] = value
+    return head, settings
 
 
 def _named(name: str, settings: Mapping[str, str]) -> str:
     return f"{name}:{','.join(f'{key}={value}' for key, value in settings.items())}" if settings else name
+
+
+def _by_name(table: type[Table]) -> dict[str, Option]:
+    return {parameter.name: parameter for parameter in options_of(table)}
+
+
+def _read(table: type[_T], settings: Mapping[str, str], pool: Pool, name: str) -> _T:
+    """A table from texts; of a worker the default is its place among the pool's workers, counted around.
+
+    Raises:
+        UsageError: a setting is for no parameter, or cannot be read.
+    """
+    parameters, values = _by_name(table), dict[str, Any]()
+    for key in settings.keys() - parameters.keys():
+        raise UsageError(f"--policy {name}: there is no parameter {key!r}. {did_you_mean(key, parameters)}")
+    for key, parameter in parameters.items():
+        if key in settings and is_worker(parameter):
+            values[key] = _worker(settings[key], pool, name)
+        elif key in settings:
+            try:
+                values[key] = parameter.read(settings[key])
+            except ValueError as error:
+                raise UsageError(f"--policy {name}: {key} {error} (got {settings[key]})") from error
+        elif is_worker(parameter) and parameter.default is not None:
+            values[key] = pool.indices[parameter.default % len(pool)]
+    return table(**values)
+
+
+def _worker(text: str, pool: Pool, name: str) -> int:
+    """The index of the worker with this name or index.
+
+    Raises:
+        UsageError: the pool has no such worker.
+    """
+    found = pool.called(text)
+    if found is None:
+        have = ", ".join(f"{index}={pool.entry(index).name}" for index in pool.indices)
+        near = closest(text, pool.names)
+        hint = f"did you mean {near}?" if near else f"it has {have}"
+        raise UsageError(f"--policy {name}: pool {pool.name!r} has no worker {text!r}: {hint}")
+    return found
 
 
 def _effort_of(name: str) -> tuple[str, Any]:
@@ -187,52 +254,34 @@ def _effort_of(name: str) -> tuple[str, Any]:
     return (model, effort) if model and effort in {*EFFORTS, EACH} else (name, None)
 
 
-def _unknown(name: str, head: str, error: UsageError) -> UsageError:
+def _unknown(name: str, error: UsageError) -> UsageError:
     """The error with what may have been meant, where the name could be one of ours."""
+    head = name.partition(":")[0]
     if name.endswith((".wf", ".toml")) or "/" in name or head in providers() or file_of(name) is not None:
         return error
-    near = Suggestions().closest(head, policy_names())
-    hint = f"did you mean `{near}`?" if near else f"baselines are {', '.join(BASELINES)}"
-    return UsageError(f"--policy {name}: no policy has this name: {hint} ({error})")
+    hint = did_you_mean(head, (WORKERS, GROUP, *BASELINES))
+    return UsageError(f"--policy {name}: no policy has this name. {hint} ({error})")
 
 
 def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
     """Every baseline, with those settings that it has a parameter for."""
-    known = {parameter.name for each in BASELINES.values() for parameter in each.parameters}
-    for key in settings:
-        if key not in known:
-            hint = Suggestions().hint(key, known)
-            raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}: {hint or 'see the table'}")
+    own = {each: _by_name(baseline) for each, baseline in BASELINES.items()}
+    known = {key for parameters in own.values() for key in parameters}
+    for key in settings.keys() - known:
+        raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}. {did_you_mean(key, sorted(known))}")
     if "validation" not in settings and own_tasks(pool) is None:
-        fitted = [each.name for each in BASELINES.values() if each.is_fitted]
+        fitted = [each for each, baseline in BASELINES.items() if issubclass(baseline, Fitted)]
         raise UsageError(
             f"--policy {name}: {', '.join(fitted)} are fitted on validation tasks, and pool {pool.name!r} has "
             f"none of its own; write {GROUP}:validation=FILE, or name the baselines that you want"
         )
-    return [name for each in BASELINES.values() for name in _for_each(_with(each.name, settings), pool)]
+    return [_named(each, {key: settings[key] for key in settings if key in own[each]}) for each in own]
 
 
-def _with(name: str, settings: Mapping[str, str]) -> str:
-    own = {parameter.name for parameter in BASELINES[name].parameters}
-    return _named(name, {key: value for key, value in settings.items() if key in own})
-
-
-def _for_each(name: str, pool: Pool) -> tuple[str, ...]:
-    """The name for every worker instead of `each`, and for every number of several."""
-    head, settings = name_and_settings(name)
-    parameters = {parameter.name: parameter for parameter in BASELINES[head].parameters}
-    values = [[(key, each) for each in _listed(parameters.get(key), value, pool)] for key, value in settings.items()]
-    return tuple(_named(head, dict(chosen)) for chosen in product(*values))
-
-
-def _listed(parameter: Parameter | None, text: str, pool: Pool) -> Iterable[str]:
+def _listed(parameter: Option | None, text: str, pool: Pool) -> list[str]:
     """The values that a text lists."""
-    if parameter is None or parameter.kind == "tasks" or text.endswith(".toml"):
+    if parameter is None or parameter.path or text.endswith(".toml"):
         return [text]
-    if parameter.kind == "worker" and (text == EACH or pool.find(text) is not None):
+    if is_worker(parameter) and (text == EACH or pool.find(text) is not None):
         return [pool.entry(index).name for index in workers_of(pool)] if text == EACH else [text]
     return text.split("/")
-
-
-def _ordinal(name: str, pool: Pool) -> int:
-    return worker_called(name.removeprefix(WORKER), pool, name)

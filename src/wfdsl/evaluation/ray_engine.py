@@ -11,7 +11,7 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,7 +86,7 @@ async def evaluate_on_ray(
     plan: Plan,
     *,
     keep: Callable[[Trial], None],
-    done: Collection[TrialKey] = (),
+    done: Container[TrialKey] = (),
     nodes: int | None = None,
 ) -> None:
     """Evaluate on the cluster that is connected.
@@ -101,8 +101,7 @@ async def evaluate_on_ray(
     Raises:
         UsageError: a node cannot run this evaluation, or a process has died more often than `MOST_RESTARTS`.
     """
-    known, tasks = set(done), named_tasks(evaluation.tasks)
-    left = [key for key in evaluation.trials() if key not in known]
+    tasks, left = named_tasks(evaluation.tasks), [key for key in evaluation.trials() if key not in done]
     at_a_time = min(_BATCHES, plan.parallel)
     size = plan.parallel // at_a_time
     batches = (tuple(left[at : at + size]) for at in range(0, len(left), size))
@@ -164,8 +163,7 @@ class NodeProcess:
     async def _opened(self) -> Evaluation:
         evaluation = replace(self._plan.build(), tasks=(), id=self._plan.evaluation_id)
         manifest = manifest_of(evaluation, task_sources=(), command=())
-        changed = differences(self._expected, manifest)
-        changed += [name for name, pick in _PACKAGES.items() if pick(self._expected) != pick(manifest)]
+        changed = [each for what in ("same", "packages") for each in differences(self._expected, manifest, what)]
         if changed:
             raise UsageError(
                 f"a node has other {', '.join(changed)} than this machine; it needs the same packages, and the same "
@@ -178,10 +176,3 @@ class NodeProcess:
             if hasattr(policy, "open"):
                 await stack.enter_async_context(policy.open())
         return evaluation
-
-
-_PACKAGES: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
-    "version of wfdsl": lambda manifest: manifest["versions"]["wfdsl"],
-    "versions of graders": lambda manifest: manifest["graders"],
-}
-"""What has to be the same on every node too, of a manifest."""

@@ -9,14 +9,17 @@ Source: cross-fitting as in Chernozhukov et al., arXiv 1608.00060; the count tow
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, TypeAlias
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.equal_cost import Rival, rival_of
+from wfdsl.evaluation.equal_cost import Rival, common_tasks, cost_cell, rival_of
+from wfdsl.evaluation.report import Report, Table, between, table_of
 from wfdsl.evaluation.statistics import TWO_SIDED, Interval, accuracy_of, scores_of
+from wfdsl.evaluation.summary import cost_in_usd
 from wfdsl.evaluation.trials import Trial
 
 PRIOR: Final = 5.0
@@ -42,26 +45,26 @@ class Room:
     """Calls of workers for a question, on average."""
     cost: float
     """For a question: US dollars by the price list, or tokens where a price is not known."""
+    in_usd: bool
+    """Whether the cost is dollars."""
     rival: Rival
     """What policies without a choice reach at this cost, and how far the choice is above it."""
 
-    @property
-    def verdict(self) -> Verdict:
-        """`room`: the gain is certain, and at least `WORTH`; `no room`: it is certain to be less; else `not known`."""
-        gain = self.rival.difference
-        if gain.high < WORTH or gain.low > 0:
-            return "room" if gain.value >= WORTH else "no room"
-        return "not known"
+    verdict: Verdict
+    """`room`: the gain is certain, and at least `WORTH`; `no room`: it is certain to be less; else `not known`."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            **plain,
-            "accuracy": self.accuracy._asdict(),
-            "rival": self.rival.to_dict(),
-            "verdict": self.verdict,
-        }
+
+def rooms_in(report: Report) -> dict[str, Room]:
+    """What choosing among the workers alone, and among all policies, would give.
+
+    Raises:
+        UsageError: fewer than two workers were evaluated, or no task was judged for all policies.
+    """
+    in_usd = cost_in_usd(report.summary().policies)
+    among = {"the workers": [name for name in report.policies if name.startswith("worker:")]}
+    if len(among["the workers"]) < len(report.policies):
+        among["all policies"] = list(report.policies)
+    return {name: room_among(report.trials, each, in_usd=in_usd) for name, each in among.items()}
 
 
 def room_among(trials: Sequence[Trial], among: Sequence[str], *, in_usd: bool) -> Room:
@@ -72,37 +75,43 @@ def room_among(trials: Sequence[Trial], among: Sequence[str], *, in_usd: bool) -
     """
     if len(among) < 2:
         raise UsageError("a choice needs at least two policies: evaluate `workers`, and workflows")
-    by_task: dict[str, list[Trial]] = defaultdict(list)
-    for trial in trials:
-        if trial.judged:
-            by_task[trial.task_hash].append(trial)
     policies = {trial.policy for trial in trials}
-    common = [found for found in by_task.values() if {each.policy for each in found} == policies]
-    if not common:
-        raise UsageError("no task was judged for all policies: evaluate them on the same tasks, and to the end")
-    choice = _Choice(common, among)
-    picked = [trial for found in common for trial in choice.of(found)]
-    known = [trial for found in common for trial in found]
-    of_policy = {name: [trial for trial in known if trial.policy == name] for name in policies}
-    costs = {name: _cost(own, in_usd=in_usd) for name, own in of_policy.items()}
-    cost = max(_cost(picked, in_usd=in_usd), min(costs.values()))
-    scores = {name: scores_of(own) for name, own in of_policy.items()}
+    scores = {name: scores_of(trial for trial in trials if trial.policy == name) for name in policies}
+    by_task: dict[str, list[Trial]] = {task: [] for task in common_tasks(scores)}
+    for trial in trials:
+        if trial.judged and trial.task_hash in by_task:
+            by_task[trial.task_hash].append(trial)
+    choice = _Choice(by_task.values(), among)
+    picked = [trial for found in by_task.values() for trial in choice.of(found)]
+    known = [trial for found in by_task.values() for trial in found]
+
+    def cost_of(own: Sequence[Trial]) -> float:
+        return fmean((trial.list_usd or 0.0) if in_usd else trial.tokens for trial in own)
+
+    costs = {name: cost_of([trial for trial in known if trial.policy == name]) for name in policies}
+    cost = max(cost_of(picked), min(costs.values()))
     rival = rival_of(_CHOICE, {**costs, _CHOICE: cost}, {**scores, _CHOICE: scores_of(picked)})
+    found = accuracy_of(picked)
     assert rival is not None  # something costs no more, by the line before the last
+    assert found.value is not None  # all of them were judged
+    gain, half = rival.difference, TWO_SIDED * (found.error or 0.0)
+    certain = gain.high < WORTH or gain.low > 0
     return Room(
         among=tuple(among),
-        tasks=len(common),
-        accuracy=_accuracy(picked),
-        calls=sum(trial.calls for trial in picked) / len(picked),
+        tasks=len(by_task),
+        accuracy=Interval(found.value, found.value - half, found.value + half),
+        calls=fmean(trial.calls for trial in picked),
         cost=cost,
+        in_usd=in_usd,
         rival=rival,
+        verdict="not known" if not certain else "room" if gain.value >= WORTH else "no room",
     )
 
 
 class _Choice:
     """A policy for each question, by the results of policies on other questions and on its other repeats."""
 
-    def __init__(self, tasks: Sequence[Sequence[Trial]], among: Sequence[str]) -> None:
+    def __init__(self, tasks: Iterable[Sequence[Trial]], among: Sequence[str]) -> None:
         self._among = among
         self._right: Counter[tuple[str, str]] = Counter()
         self._all: Counter[tuple[str, str]] = Counter()
@@ -141,12 +150,27 @@ def _group(trial: Trial) -> str:
     return f"{trial.source}/{trial.domain}"
 
 
-def _cost(trials: Sequence[Trial], *, in_usd: bool) -> float:
-    return sum((trial.list_usd or 0.0) if in_usd else trial.tokens for trial in trials) / len(trials)
+def room_table(rooms: Mapping[str, Room]) -> Table:
+    """The table of what choosing for each question would give."""
+    return table_of(
+        [
+            {
+                "chosen for each question among": name,
+                "accuracy": between(each.accuracy, sign=""),
+                "calls": f"{each.calls:.2f}",
+                **cost_cell(each.cost, in_usd=each.in_usd),
+                "over the best without a choice at its cost": between(each.rival.difference),
+                "which is": str(each.rival),
+                "room": {"room": "yes", "no room": "no"}.get(each.verdict, each.verdict),
+            }
+            for name, each in rooms.items()
+        ]
+    )
 
 
-def _accuracy(picked: Sequence[Trial]) -> Interval:
-    found = accuracy_of(picked)
-    assert found.value is not None  # all of them were judged
-    half = TWO_SIDED * (found.error or 0.0)
-    return Interval(found.value, found.value - half, found.value + half)
+ROOM: Final = (
+    "A question's policy is chosen by the results on other questions of its domain and its own other repeats, so the "
+    "accuracy is what a Conductor that reads the question can reach with these workflows. There is room where the gain "
+    f"is certain and at least {100 * WORTH:.0f} points, and none where it is certain to be less; more tasks or repeats "
+    "decide the rest."
+)

@@ -8,11 +8,11 @@ no accuracy: they are counted next to it, and the bounds say what it would be if
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist, StatisticsError, correlation
+from statistics import NormalDist, StatisticsError, correlation, fmean
 from typing import NamedTuple
 
 from wfdsl.evaluation.trials import Trial
@@ -49,21 +49,10 @@ class Accuracy:
 
     Where all tasks agree, it is the half width of Wilson's interval for one standard error: 0 of 50 is not certain.
     """
-
-    @property
-    def trials(self) -> int:
-        """All results."""
-        return self.right + self.wrong + self.unjudged + self.failed
-
-    @property
-    def low(self) -> float:
-        """The accuracy if everything that is not judged were wrong; 0 without results."""
-        return self.right / max(self.trials, 1)
-
-    @property
-    def high(self) -> float:
-        """The accuracy if everything that is not judged were right; 1 without results."""
-        return (self.trials - self.wrong) / self.trials if self.trials else 1.0
+    low: float
+    """The accuracy if everything that is not judged were wrong; 0 without results."""
+    high: float
+    """The accuracy if everything that is not judged were right; 1 without results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,21 +79,22 @@ class Difference:
 
 def accuracy_of(trials: Iterable[Trial]) -> Accuracy:
     """The accuracy over some trials of one policy."""
-    scores: dict[str, list[int]] = defaultdict(list)
-    counts = {"right": 0, "wrong": 0, "unjudged": 0, "failed": 0, "unanswered": 0}
-    for trial in trials:
-        counts[trial.outcome] += 1
-        counts["unanswered"] += trial.outcome == "wrong" and trial.extracted is None
-        if trial.judged:
-            scores[trial.task_hash].append(trial.outcome == "right")
-    estimate = clustered_mean(scores.values())
-    if estimate is not None and estimate.error == 0:
-        estimate = Mean(estimate.value, wilson_error(estimate.value, len(scores)))
+    found = list(trials)
+    scores, counts = _judged(found), Counter(trial.outcome for trial in found)
+    mean = clustered_mean(scores.values())
+    if mean is not None and mean.error == 0:
+        mean = Mean(mean.value, wilson_error(mean.value, len(scores)))
     return Accuracy(
         tasks=len(scores),
-        **counts,
-        value=None if estimate is None else estimate.value,
-        error=None if estimate is None else estimate.error,
+        right=counts["right"],
+        wrong=counts["wrong"],
+        unanswered=sum(trial.outcome == "wrong" and trial.extracted is None for trial in found),
+        unjudged=counts["unjudged"],
+        failed=counts["failed"],
+        value=None if mean is None else mean.value,
+        error=None if mean is None else mean.error,
+        low=counts["right"] / max(len(found), 1),
+        high=1 - counts["wrong"] / max(len(found), 1),
     )
 
 
@@ -138,12 +128,10 @@ def mean_of(means: Sequence[Mean]) -> Mean | None:
     """The unweighted mean of independent means, such as the average over benchmarks."""
     if not means:
         return None
-    errors = [estimate.error for estimate in means]
-    value = sum(estimate.value for estimate in means) / len(means)
-    known = [error for error in errors if error is not None]
-    if len(known) < len(errors):
-        return Mean(value, None)
-    return Mean(value, math.sqrt(sum(error * error for error in known)) / len(known))
+    known = [each.error for each in means if each.error is not None]
+    return Mean(
+        fmean(each.value for each in means), math.hypot(*known) / len(known) if len(known) == len(means) else None
+    )
 
 
 def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference | None:
@@ -152,23 +140,19 @@ def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference
     Tasks are the same if their content is, whatever they are called.
     """
     trials = [list(first), list(second)]
-    scores = [scores_of(each) for each in trials]
-    common = sorted(scores[0].keys() & scores[1].keys())
+    one, other = (scores_of(each) for each in trials)
+    common = sorted(one.keys() & other.keys())
     if not common:
         return None
-    differences = [scores[0][task] - scores[1][task] for task in common]
-    mean, low, high = interval_of(differences)
-    better, worse = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
+    differences = [one[task] - other[task] for task in common]
     return Difference(
         tasks=len(common),
         all_tasks=len({trial.task_hash for each in trials for trial in each}),
-        first=sum(scores[0][task] for task in common) / len(common),
-        second=sum(scores[1][task] for task in common) / len(common),
-        value=mean,
-        low=low,
-        high=high,
-        better=better,
-        worse=worse,
+        first=fmean(one[task] for task in common),
+        second=fmean(other[task] for task in common),
+        **interval_of(differences)._asdict(),
+        better=sum(value > 0 for value in differences),
+        worse=sum(value < 0 for value in differences),
         p_value=sign_flip_test(differences),
     )
 
@@ -191,11 +175,15 @@ def sign_flip_test(differences: Sequence[float]) -> float:
 
 def scores_of(trials: Iterable[Trial]) -> dict[str, float]:
     """The mean over repeats of each judged task, by the task's content."""
-    found: dict[str, list[int]] = defaultdict(list)
+    return {task: fmean(values) for task, values in _judged(trials).items()}
+
+
+def _judged(trials: Iterable[Trial]) -> dict[str, list[bool]]:
+    found: dict[str, list[bool]] = defaultdict(list)
     for trial in trials:
-        if trial.judged:
-            found[trial.task_hash].append(trial.outcome == "right")
-    return {task: sum(values) / len(values) for task, values in found.items()}
+        if trial.right is not None:
+            found[trial.task_hash].append(trial.right)
+    return found
 
 
 class Interval(NamedTuple):

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
 from wfdsl.evaluation.statistics import Accuracy, Difference, Mean, accuracy_of, difference_of, mean_of
 from wfdsl.evaluation.trials import Trial
+from wfdsl.interpreter.record import total_usd
 
 FORMAT = "wfdsl-evaluation-summary"
-VERSION = 1
+VERSION = 2
 
 Split: TypeAlias = Literal["source", "domain"]
 
@@ -29,9 +31,8 @@ class PolicySummary:
     benchmarks: Mapping[str, Accuracy]
     average: Mean | None
     """The unweighted mean over benchmarks; None if nothing was judged in one of them."""
-    input_tokens: float
-    """Per sample, as everything below."""
-    output_tokens: float
+    tokens: float
+    """Input and output tokens per sample, as everything below."""
     list_usd: float | None
     """US dollars by the price list; None if a price is not known."""
     paid_usd: float | None
@@ -43,30 +44,9 @@ class PolicySummary:
     workers: Mapping[str, int]
     """Answers by worker, over all samples."""
 
-    @property
-    def tokens(self) -> float:
-        """Input and output tokens per sample."""
-        return self.input_tokens + self.output_tokens
-
-    def to_dict(self) -> dict[str, Any]:
-        """The summary as plain values."""
-        return {
-            "policy": self.policy,
-            "accuracy": _plain(self.overall),
-            "average": None if self.average is None else self.average._asdict(),
-            "benchmarks": {name: _plain(accuracy) for name, accuracy in self.benchmarks.items()},
-            "per_sample": {
-                "input_tokens": self.input_tokens,
-                "output_tokens": self.output_tokens,
-                "list_usd": self.list_usd,
-                "paid_usd": self.paid_usd,
-                "latency_s": self.latency_s,
-                "calls": self.calls,
-                "completions": self.completions,
-                "steps": self.steps,
-            },
-            "workers": dict(self.workers),
-        }
+    def cost(self, *, in_usd: bool) -> float:
+        """Dollars or tokens per sample."""
+        return (self.list_usd or 0.0) if in_usd else self.tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +57,6 @@ class Comparison:
     second: str
     difference: Difference | None
     """None if they have no judged task in common."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain values."""
-        found = self.difference
-        plain = {} if found is None else {name: getattr(found, name) for name in found.__slots__}
-        return {"first": self.first, "second": self.second, "common_tasks": 0, **_renamed(plain)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +74,12 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain values, with its format and version."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "simulated": self.simulated,
-            "benchmarks_are": f"{self.split}s",
-            "policies": [policy.to_dict() for policy in self.policies],
-            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
-        }
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+
+
+def cost_in_usd(policies: Iterable[PolicySummary]) -> bool:
+    """Whether costs are dollars: all prices are known, and not all are zero. Else they are tokens."""
+    return bool(total_usd(each.list_usd for each in policies))
 
 
 def summarise(trials: Iterable[Trial], *, policies: Sequence[str], simulated: bool = False) -> Summary:
@@ -146,47 +118,21 @@ def summary_of(policy: str, trials: Sequence[Trial], benchmarks: Sequence[str], 
     accuracies = {
         name: accuracy_of(trial for trial in trials if benchmark_of(trial, split) == name) for name in benchmarks
     }
-    workers: Counter[str] = Counter()
-    for trial in trials:
-        workers.update(trial.workers)
+    known = [Mean(each.value, each.error) for each in accuracies.values() if each.value is not None]
+    workers = sum((Counter(trial.workers) for trial in trials), Counter[str]())
     fresh = [trial.latency_s for trial in trials if trial.latency_s is not None]
+    list_usd, paid_usd = (total_usd(costs) for costs in zip(*((t.list_usd, t.paid_usd) for t in trials), strict=True))
     return PolicySummary(
         policy=policy,
         overall=accuracy_of(trials),
         benchmarks=accuracies,
-        average=_average(list(accuracies.values())),
-        input_tokens=_mean([trial.input_tokens for trial in trials]),
-        output_tokens=_mean([trial.output_tokens for trial in trials]),
-        list_usd=_mean_usd([trial.list_usd for trial in trials]),
-        paid_usd=_mean_usd([trial.paid_usd for trial in trials]),
-        latency_s=_mean(fresh) if fresh else None,
-        calls=_mean([trial.calls for trial in trials]),
-        completions=_mean([trial.completions for trial in trials]),
-        steps=_mean([trial.steps for trial in trials]),
+        average=mean_of(known) if len(known) == len(accuracies) else None,
+        tokens=fmean(trial.tokens for trial in trials),
+        list_usd=None if list_usd is None else list_usd / len(trials),
+        paid_usd=None if paid_usd is None else paid_usd / len(trials),
+        latency_s=fmean(fresh) if fresh else None,
+        calls=fmean(trial.calls for trial in trials),
+        completions=fmean(trial.completions for trial in trials),
+        steps=fmean(trial.steps for trial in trials),
         workers=dict(sorted(workers.items(), key=lambda pair: (-pair[1], pair[0]))),
     )
-
-
-def _average(accuracies: Sequence[Accuracy]) -> Mean | None:
-    known = [Mean(each.value, each.error) for each in accuracies if each.value is not None]
-    return mean_of(known) if len(known) == len(accuracies) else None
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _mean_usd(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return _mean(known) if len(known) == len(values) else None
-
-
-def _plain(accuracy: Accuracy) -> dict[str, Any]:
-    plain = {name: getattr(accuracy, name) for name in accuracy.__slots__}
-    return {**plain, "low": accuracy.low, "high": accuracy.high}
-
-
-def _renamed(plain: dict[str, Any]) -> dict[str, Any]:
-    """`tasks` of a difference are common tasks, and its value is the difference."""
-    names = {"tasks": "common_tasks", "first": "first_accuracy", "second": "second_accuracy", "value": "difference"}
-    return {names.get(name, name): value for name, value in plain.items()}

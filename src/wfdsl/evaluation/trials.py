@@ -11,14 +11,13 @@ is written. If a trial has several lines, because it failed at first, the last o
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import product
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -151,6 +150,11 @@ class Trial:
         return self.outcome in ("right", "wrong")
 
     @property
+    def right(self) -> bool | None:
+        """Whether it is right; None if it is not judged."""
+        return self.outcome == "right" if self.judged else None
+
+    @property
     def tokens(self) -> int:
         """Input and output tokens."""
         return self.input_tokens + self.output_tokens
@@ -237,62 +241,43 @@ def seed_of(seed: int | None, key: TrialKey) -> int | None:
     return None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF
 
 
-_SYNC_EVERY_S: Final = 1.0
-"""Seconds of results that a power cut may lose; their calls are in the journal. Our choice."""
-
-
 RESULTS: Final = "results.jsonl"
 """The file of an evaluation's trials, in its folder."""
 
 
-class Results:
-    """A file of results that is open for writing."""
+@contextmanager
+def results_in(folder: Path) -> Iterator[Callable[[Trial], None]]:
+    """Open the folder's results after the last whole line; gives what writes a trial.
 
-    def __init__(self, path: Path) -> None:
-        """Open it after its last whole line.
+    Raises:
+        UsageError: they cannot be written.
+    """
+    path = folder / RESULTS
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
+    with file:
+        file.truncate(len(_whole_lines(path)))
 
-        Raises:
-            UsageError: it cannot be written.
-        """
-        try:
-            self._file = path.open("ab")
-        except OSError as error:
-            raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
-        self._file.truncate(_whole_bytes(path))
-        self._synced = time.monotonic()
+        def keep(trial: Trial) -> None:
+            file.write(f"{trial.to_json()}\n".encode())
+            file.flush()
 
-    def keep(self, trial: Trial) -> None:
-        """Write a trial."""
-        self._file.write(f"{trial.to_json()}\n".encode())
-        self._file.flush()
-        if time.monotonic() - self._synced > _SYNC_EVERY_S:
-            self._sync()
-
-    def __enter__(self) -> Results:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._sync()
-        self._file.close()
-
-    def _sync(self) -> None:
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
+        yield keep
 
 
-def read_trials(path: Path) -> dict[TrialKey, Trial]:
-    """The trials of a file, by key; none if there is no file.
+def read_trials(folder: Path) -> dict[TrialKey, Trial]:
+    """The trials of a folder, by key; none if there are no results.
 
     Raises:
         UsageError: a line that ends is not a trial.
     """
+    path = folder / RESULTS
     if not path.exists():
         return {}
     trials: dict[TrialKey, Trial] = {}
-    data = path.read_bytes()
-    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
+    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
         try:
             trial = Trial.from_dict(json.loads(line))
         except (KeyError, TypeError, ValueError) as error:
@@ -301,15 +286,6 @@ def read_trials(path: Path) -> dict[TrialKey, Trial]:
     return trials
 
 
-def _whole_bytes(path: Path) -> int:
-    """How many bytes of a file are whole lines."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        while size:
-            start = max(size - 65_536, 0)
-            file.seek(start)
-            end = file.read(size - start).rfind(b"\n")
-            if end >= 0:
-                return start + end + 1
-            size = start
-    return 0
+def _whole_lines(path: Path) -> bytes:
+    data = path.read_bytes()
+    return data[: data.rfind(b"\n") + 1]

@@ -16,8 +16,7 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitted import TRAINING_COST
-from wfdsl.evaluation.baselines.validation import FitCost
+from wfdsl.evaluation.fit_costs import TRAINING_COST, FitCost
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.gguf_file import Precision, write_gguf
 from wfdsl_rl.training.plan import DONE, METRICS, RESOLVED
@@ -119,7 +118,7 @@ def _training_cost(stages: list[Path]) -> FitCost | None:
     kept = [file for folder in stages for file in (folder.parent / "samples").glob("step-*.jsonl.gz")]
     rows = (json.loads(line) for file in kept for line in gzip.decompress(file.read_bytes()).splitlines())
     costs = [FitCost(row["calls"], row["tokens"], row["usd"]) for row in rows]
-    return sum(costs, FitCost()) if costs else None
+    return sum(costs, FitCost(0, 0, 0.0)) if costs else None
 
 
 def _card(stages: list[Path], network: Any, *, gguf: str | None) -> str:

@@ -95,12 +95,11 @@ def _of_stage(stage: str, iterations: Sequence[Iteration], every: int) -> Strate
     for at in range(0, len(iterations), every):
         part = iterations[at : at + every]
         flows = list(chain.from_iterable(each.workflows for each in part))
-        found = statistics_of(flows, patterns=len(flows))
-        patterns = {each.text for each in found.patterns}
+        found = statistics_of(flows)
         graded = [each.accuracy for each in part if each.accuracy is not None]
         valid, accuracy = fmean(each.valid for each in part), fmean(graded) if graded else None
-        windows.append(Window(part[0].step, part[-1].step, valid, accuracy, len(patterns - seen), found))
-        seen |= patterns
+        windows.append(Window(part[0].step, part[-1].step, valid, accuracy, len(found.patterns.keys() - seen), found))
+        seen |= found.patterns.keys()
     low = [window.valid < 0.95 for window in windows]
     after = len(low) - low[::-1].index(True) if True in low else 0
     return Strategies(
@@ -151,7 +150,7 @@ def _row(window: Window) -> list[str]:
         "-" if window.accuracy is None else f"{window.accuracy:.1%}",
         f"{found.mean_steps:.2f}",
         ", ".join(f"{name} {count / total:.0%}" for name, count in Counter(found.topologies).most_common(2)),
-        ", ".join(f"{role} {count / total:.0%}" for role, count in found.roles_by_structure.items() if count) or "-",
+        ", ".join(f"{role} {count / total:.0%}" for role, count in found.roles.items() if count) or "-",
         f"{found.pattern_bits:.2f}",
         f"{found.distinct:,}",
         f"{window.new:,}",

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfdsl import CheckConfig, Pool, analyze, dumps
+from wfdsl.evaluation.baselines.baseline import alone
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
-from wfdsl.evaluation.baselines.fitted import FittedPolicy
+from wfdsl.evaluation.baselines.fitting import FittedPolicy, Validation
 from wfdsl.evaluation.baselines.search import Search, edited
-from wfdsl.evaluation.baselines.single_worker import alone
 from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, SUBTASKS
-from wfdsl.evaluation.baselines.validation import Validation
 from wfdsl.evaluation.policy_names import policy_of
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call
@@ -39,11 +38,11 @@ async def test_the_search_finds_the_workers_the_roles_and_what_they_see() -> Non
     pool = workers.pool()
     policy = FittedPolicy(BestFixed(max_steps=3, search_calls=6000), Validation(tasks(6)))
 
-    cost = await policy.fit(pool)
+    await policy.fit(pool)
 
-    router: Any = policy._routers[pool]
-    assert router.workflow == Workflow((Step(1, PLAN), Step(2, CHECK, (0,))))
-    assert cost.calls == len(workers.calls) <= policy.fit_calls(pool)
+    assert policy.routers[pool]("?") == Workflow((Step(1, PLAN), Step(2, CHECK, (0,))))
+    assert policy.fit_cost is not None
+    assert policy.fit_cost.calls == len(workers.calls) <= policy.fit_calls(pool)
 
 
 async def test_each_kind_of_question_gets_its_own_workflow() -> None:
@@ -60,10 +59,9 @@ async def test_each_kind_of_question_gets_its_own_workflow() -> None:
 
     await policy.fit(pool)
 
-    router: Any = policy._routers[pool]
-    assert router.workflow_for("Name the red thing 99.") == alone(0)
-    assert len(router.workflow_for("Name the blue thing 99.")) == 2
-    assert set(router.workflows) == {"red", "blue"}
+    router: Any = policy.routers[pool]
+    assert router("Name the red thing 99.") == alone(0)
+    assert len(router("Name the blue thing 99.")) == 2
 
 
 async def test_a_price_of_calls_makes_the_workflow_shorter() -> None:
@@ -117,5 +115,5 @@ def test_edits_of_a_valid_workflow_are_valid(seed: int, edits: int) -> None:
 def test_the_search_of_a_name_has_its_parameters() -> None:
     policy: Any = policy_of("best-fixed-by-kind:by=family,search_calls=10,limit=5", Pool.load("gym/seven"))
 
-    assert policy.method == BestFixedByKind(by="family", search_calls=10)
+    assert policy.method == BestFixedByKind(limit=5, by="family", search_calls=10)
     assert policy.describe()["kind"] == "best-fixed-by-kind"

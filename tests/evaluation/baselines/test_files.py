@@ -8,13 +8,13 @@ import pytest
 
 from wfdsl.api import analyze_file_text
 from wfdsl.conductor.policy import WorkflowPolicy
-from wfdsl.evaluation.baselines.catalogue import BASELINES, FOLDER
-from wfdsl.evaluation.policy_names import policy_of
+from wfdsl.evaluation.baselines.baseline import FOLDER, WorkflowFile
+from wfdsl.evaluation.policy_names import BASELINES, policy_of
+from wfdsl.settings import to_table
 
 from .toys import staff
 
 FILES = sorted(path.stem for path in FOLDER.glob("*.wf"))
-PARAMS = {"wfdsl", "title", "description"}
 
 
 def steps_of(name: str, **pool: Any) -> list[tuple[Any, Any]]:
@@ -32,17 +32,11 @@ def steps_of(name: str, **pool: Any) -> list[tuple[Any, Any]]:
         ("moa", [(0, ()), (1, ()), (2, ()), (0, (0, 1, 2))]),
         ("moa:aggregator=bob", [(0, ()), (1, ()), (2, ()), (1, (0, 1, 2))]),
         ("debate", [(0, ()), (1, ()), (0, (0, 1)), (1, (0, 1)), (2, "all")]),
-        ("planner-executor-verifier", [(1, ()), (0, (0,)), (2, (0, 1))]),
         ("tree-of-agents:leaves=1", [(0, ()), (1, ()), (0, (0,)), (1, (1,)), (0, (2, 3))]),
     ],
 )
 def test_a_file_asks_these_workers_and_shows_them_this(name: str, steps: list[tuple[int, Any]]) -> None:
     assert steps_of(name) == steps
-
-
-def test_the_usual_numbers_are_those_of_the_paper() -> None:
-    assert len(steps_of("self-reflection")) == 5
-    assert len(steps_of("consensus")) == 6
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -54,11 +48,11 @@ async def test_a_file_runs_and_answers_with_its_last_step() -> None:
     team = staff()
     pool = team.pool()
 
-    solution = await policy_of("planner-executor-verifier", pool).solve("What?", pool)
+    solution = await policy_of("consensus:n=2,aggregator=cy", pool).solve("What?", pool)
 
-    assert team.who == ["bob", "ann", "cy"]
+    assert team.who == ["ann", "ann", "cy"]
     assert solution.answer == "The answer is cy2"
-    assert sorted(team.calls, key=lambda call: call.path)[2].seen == ["The answer is bob0", "The answer is ann1"]
+    assert sorted(team.calls, key=lambda call: call.path)[2].seen == ["The answer is ann0", "The answer is ann1"]
     assert solution.usage.total_tokens == 45
 
 
@@ -68,19 +62,11 @@ def test_the_table_knows_the_parameters_of_a_file_and_their_defaults(name: str) 
     written = dict(
         line.split("#")[0].removeprefix("param ").split(" = ") for line in text.splitlines() if "param " in line
     )
+    checked = analyze_file_text(text, pool=staff().pool())
 
-    known = {parameter.name: parameter.default for parameter in BASELINES[name].parameters}
-
-    assert {key: int(value) for key, value in written.items()} == known
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_has_no_diagnostics(name: str) -> None:
-    checked = analyze_file_text((FOLDER / f"{name}.wf").read_text("utf-8"), pool=staff().pool())
-
-    assert checked.ok
-    assert checked.diagnostics == ()
+    assert (checked.ok, checked.diagnostics) == (True, ())
+    assert {key: int(value) for key, value in written.items()} == to_table(BASELINES[name]())
 
 
 def test_every_file_is_in_the_table() -> None:
-    assert set(FILES) == {name for name, row in BASELINES.items() if row.policy is None}
+    assert set(FILES) == {name for name, baseline in BASELINES.items() if issubclass(baseline, WorkflowFile)}

@@ -10,17 +10,10 @@ import pytest
 
 from tests.evaluation.toys import wfdsl_eval as main
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitted import (
-    FILE,
-    FittedPolicy,
-    fit_cost_table,
-    fit_costs,
-    read_fit_costs,
-    write_fit_costs,
-)
+from wfdsl.evaluation.baselines.fitting import FittedPolicy, Validation
 from wfdsl.evaluation.baselines.routers import BestWorker
-from wfdsl.evaluation.baselines.validation import FitCost, Validation
 from wfdsl.evaluation.baselines.voting import MajorityVote
+from wfdsl.evaluation.fit_costs import FILE, FitCost, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.trials import read_trials
 from wfdsl.tasks.task import save_tasks
@@ -99,7 +92,7 @@ def test_an_evaluation_reports_learning_apart(
     row = f"| {name} | 8 |"
     assert row in capsys.readouterr().out
     assert row in (tmp_path / "out/summary.md").read_text()
-    [trial] = {(trial.calls, trial.outcome) for trial in read_trials(tmp_path / "out/results.jsonl").values()}
+    [trial] = {(trial.calls, trial.outcome) for trial in read_trials(tmp_path / "out").values()}
     assert trial == (1, "right")
 
 
@@ -116,5 +109,5 @@ def test_a_damaged_cost_of_a_training_is_named(tmp_path: Path) -> None:
     (tmp_path / "training_cost.json").write_text("{}]", encoding="utf-8")
     policy: Any = SimpleNamespace(entry=SimpleNamespace(model=str(tmp_path)))
 
-    with pytest.raises(UsageError, match=r"training_cost\.json does not hold the cost of a training"):
+    with pytest.raises(UsageError, match=r"training_cost\.json"):
         fit_costs({"mine": policy})

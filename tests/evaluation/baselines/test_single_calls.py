@@ -6,8 +6,10 @@ import random
 
 import pytest
 
-from wfdsl.evaluation.baselines.random_policies import PLAN, RandomRouter, RandomWorkflow, random_workflow
-from wfdsl.evaluation.baselines.single_worker import SOLVE, LongContext
+from wfdsl.evaluation.baselines.baseline import SOLVE
+from wfdsl.evaluation.baselines.random_policies import RandomRouter, RandomWorkflow, random_workflow
+from wfdsl.evaluation.baselines.single_worker import LongContext
+from wfdsl.evaluation.baselines.teams import SUBTASKS
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
@@ -15,23 +17,16 @@ from wfdsl.interpreter.record import BudgetExhausted
 from .toys import staff
 
 
-async def test_long_context_asks_once_for_a_reply_five_times_as_long() -> None:
-    team = staff()
-
-    solution = await LongContext(worker=1).solve("What?", team.pool())
-
-    assert [(call.worker, call.settings["max_tokens"]) for call in team.calls] == [("bob", 500)]
-    assert solution.answer == "The answer is bob0"
-
-
-async def test_long_context_leaves_the_pool_as_it_is() -> None:
+async def test_long_context_asks_once_for_a_reply_five_times_as_long_and_leaves_the_pool_as_it_is() -> None:
     team = staff()
     pool = team.pool()
 
-    await LongContext(factor=2).solve("What?", pool, seed=3)
+    solution = await LongContext(worker=1).solve("What?", pool, seed=3)
 
-    assert pool.entry(0).max_tokens == 100
+    assert [(call.worker, call.settings["max_tokens"]) for call in team.calls] == [("bob", 500)]
     assert team.calls[0].settings.keys() == {"max_tokens", "seed"}
+    assert solution.answer == "The answer is bob0"
+    assert pool.entry(1).max_tokens == 100
 
 
 async def test_a_budget_reserves_the_longer_reply() -> None:
@@ -65,23 +60,15 @@ async def test_the_random_workflow_is_the_same_for_the_same_question_and_seed() 
     assert len({other.run.workflow for other in others}) > 1
 
 
-def test_sensible_workflows_plan_first_attempt_next_and_look_last() -> None:
+def test_random_workflows_plan_first_attempt_next_and_look_last() -> None:
     chance = random.Random(1)
     workflows = [random_workflow(chance, (3, 5)) for _ in range(300)]
+    kinds = {SUBTASKS["P"]: "P", SOLVE: "S"}
 
     for workflow in workflows:
-        letters = "".join("P" if step.subtask == PLAN else "S" if step.subtask == SOLVE else "L" for step in workflow)
+        letters = "".join(kinds.get(step.subtask, "L") for step in workflow)
         assert letters == "".join(sorted(letters, key="PSL".index))
         assert "S" in letters
         assert {step.worker for step in workflow} <= {3, 5}
         assert len(workflow) - 1 in graph_of(workflow).live
     assert {len(workflow) for workflow in workflows} == {1, 2, 3, 4, 5}
-
-
-def test_any_workflow_may_be_drawn_if_that_is_asked_for() -> None:
-    chance = random.Random(1)
-
-    workflows = [random_workflow(chance, (0,), form="any") for _ in range(300)]
-
-    assert any(workflow[-1].subtask == PLAN for workflow in workflows)
-    assert {type(step.access) for workflow in workflows for step in workflow} == {str, tuple}

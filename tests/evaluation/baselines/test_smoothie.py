@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitted import FittedPolicy, Method
+from wfdsl.evaluation.baselines.fitting import Fitted, FittedPolicy, Validation
 from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent, scatter
-from wfdsl.evaluation.baselines.validation import Validation
 from wfdsl.protocols import Call
 
 from .toys import Asked, staff, tasks
 
 
-def learned(method: Method, count: int = 4) -> FittedPolicy:
+def learned(method: Fitted, count: int = 4) -> FittedPolicy:
     return FittedPolicy(method, Validation(tasks(count)))
 
 
@@ -29,7 +28,9 @@ def two_agree(asked: Asked, call: Call) -> str:
 
 
 def test_three_distances_give_each_worker_its_own() -> None:
-    assert scatter({(0, 1): 3.0, (0, 2): 5.0, (1, 2): 6.0}, 3) == [1.0, 2.0, 4.0]
+    distances = {frozenset({0, 1}): 3.0, frozenset({0, 2}): 5.0, frozenset({1, 2}): 6.0}
+
+    assert scatter(distances, 3) == [1.0, 2.0, 4.0]
 
 
 def test_independent_noise_is_told_apart_by_its_size() -> None:
@@ -37,7 +38,7 @@ def test_independent_noise_is_told_apart_by_its_size() -> None:
     sizes = [0.5, 0.1, 1.0, 0.3]
     points = np.stack([size * noise.standard_normal((400, 30)) for size in sizes])
     distances = {
-        (one, other): float(((points[one] - points[other]) ** 2).sum(1).mean())
+        frozenset({one, other}): float(((points[one] - points[other]) ** 2).sum(1).mean())
         for one, other in combinations(range(4), 2)
     }
 

@@ -7,15 +7,17 @@ every call, and its answer is the last step's response.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from wfdsl.conductor.policy import Solution
+from wfdsl.evaluation.baselines.baseline import SOLVE
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import Call, Reply, Worker, WorkerPool
+from wfdsl.protocols import Call, Reply, Worker
 from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 
@@ -26,24 +28,31 @@ PICKER: Final = -2
 """The picker's worker index. No workflow that is parsed can name it, and -1 is a Conductor's."""
 
 
-def picked_from(attempts: Sequence[Step], rule: str) -> Workflow:
-    """Steps that see nothing, and the picker after them; `rule` says in words how it picks."""
-    return Workflow((*attempts, Step(PICKER, rule, tuple(range(len(attempts))))))
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Attempts that see nothing, and the choice of one of them."""
+
+    workers: Sequence[int]
+    """Who attempts."""
+    pick: Pick
+    rule: str
+    """How it picks, in words."""
+    name: str
+    """What picks, with all that its choice depends on."""
+
+    async def run(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Run the attempts, and pick; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        last = Step(PICKER, self.rule, tuple(range(len(self.workers))))
+        workflow = Workflow((*(Step(worker, SOLVE) for worker in self.workers), last))
+        picker = _Picker(self.pick, attempts=len(self.workers))
+        return Solution(await run(workflow, question, _PickingPool(pool, picker, self.name), **options))
 
 
-async def run_and_pick(
-    workflow: Workflow, pick: Pick, question: Question, pool: Pool, options: RunOptions, *, picker: str
-) -> Solution:
-    """Run a workflow whose last step is the picker's. `picker` names what picks, with all that its choice depends on.
-
-    Raises:
-        RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
-    """
-    seated = PickingPool(pool, Picker(pick, attempts=len(workflow) - 1), picker)
-    return Solution(await run(workflow, question, seated, **options))
-
-
-class Picker:
+class _Picker:
     """The worker that picks: it answers with one of the responses that it is shown, word for word."""
 
     conductor = True
@@ -55,20 +64,43 @@ class Picker:
         self._attempts = attempts
 
     async def __call__(self, call: Call) -> Reply:
-        """Pick one."""
         said = [message["content"] for message in call.messages if message["role"] == "assistant"]
         responses = said[-self._attempts :]
         return Reply(responses[await self._pick(responses)])
 
 
-class PickingPool:
-    """A pool with a computed worker beside its workers, at an index of its own."""
+class WrappedPool:
+    """A pool that is another one in all but what a subclass changes. It uses its clients and servers."""
 
-    def __init__(self, pool: Pool, picker: Worker, name: str, index: int = PICKER) -> None:
-        """`name` says what picks, with all that its choice depends on."""
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
+
+    @property
+    def name(self) -> str:
+        return self._pool.name
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        return self._pool.indices
+
+    def entry(self, index: int) -> WorkerEntry:
+        return self._pool.entry(index)
+
+    def worker(self, index: int) -> Worker:
+        return self._pool.worker(index)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[WrappedPool]:
+        async with self._pool.open():
+            yield self
+
+
+class _PickingPool(WrappedPool):
+    """A pool with a computed worker beside its workers."""
+
+    def __init__(self, pool: Pool, picker: Worker, name: str) -> None:
+        super().__init__(pool)
         self._picker = picker
-        self._index = index
         self._entry = WorkerEntry(
             name=name.split("@", maxsplit=1)[0],
             provider="function",
@@ -78,27 +110,11 @@ class PickingPool:
         )
 
     @property
-    def name(self) -> str:
-        return self._pool.name
-
-    @property
     def indices(self) -> tuple[int, ...]:
-        return (self._index, *self._pool.indices)
-
-    @property
-    def conductors(self) -> tuple[int, ...]:
-        return self._pool.conductors
+        return (PICKER, *super().indices)
 
     def entry(self, index: int) -> WorkerEntry:
-        return self._entry if index == self._index else self._pool.entry(index)
+        return self._entry if index == PICKER else super().entry(index)
 
     def worker(self, index: int) -> Worker:
-        return self._picker if index == self._index else self._pool.worker(index)
-
-    def subset(self, indices: Iterable[int]) -> WorkerPool:
-        return self._pool.subset(index for index in indices if index != self._index)
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[PickingPool]:
-        async with self._pool.open():
-            yield self
+        return self._picker if index == PICKER else super().worker(index)

@@ -6,41 +6,39 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Final, Literal
 
-from wfdsl.evaluation.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
-from wfdsl.evaluation.baselines.fitted import Fixed, Method, TrainingSet, WorkflowRouter
+from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
+from wfdsl.evaluation.baselines.embeddings import embed, nearest
+from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.evaluation.baselines.routers import Counts, ranked
 from wfdsl.evaluation.baselines.search import CHILDREN, Search
-from wfdsl.evaluation.baselines.single_worker import alone, workers_of
 from wfdsl.evaluation.baselines.teams import TEAMS, team
 from wfdsl.language.workflow import Workflow
-from wfdsl.tasks.task import Task
+from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
-Kind: TypeAlias = Literal["domain", "family"]
-"""What questions of a kind have in common: a field of a task's metadata, or else the task's own kind."""
 SHAPES: Final = tuple(shape for shape in TEAMS if len(shape) > 1)
 NEIGHBOURS: Final = 5
 """Validation questions whose kinds decide the kind of a question; our choice."""
 
 
 @dataclass(frozen=True, slots=True)
-class BestFixed(Method):
-    """One workflow for all questions."""
+class BestFixed(Fitted):
+    """The workflow that a search finds to be right most often on validation tasks, for every question."""
 
-    name: ClassVar[str] = "best-fixed"
-    max_steps: int = 5
-    search_calls: int = 60_000
-    """Calls after which no new part of the search begins, apart from where it begins."""
-    call_price: float = 0.0
-    """The share of right answers that a further call has to be worth."""
+    name = "best-fixed"
+    calls = "1 to max_steps; to fit: (workers + 32) * limit, and search_calls"
+    simplifies = "nothing: it is what a Conductor that reads the question has to beat; our choice"
+    search_calls: int = option(60_000, "calls of the search, on all validation tasks together", ge=1)
+    call_price: float = option(0.0, "the share of right answers that a further call has to be worth", ge=0, le=1)
+    max_steps: int = option(5, "the most steps", ge=1)
 
-    async def fit(self, training_set: TrainingSet) -> Fixed:
+    async def fit(self, training_set: TrainingSet) -> Router:
         """Search."""
-        everything = range(len(training_set.validation.tasks))
-        found = await self._search(training_set, everything, self.search_calls, await self._start(training_set))
-        return Fixed(found[0])
+        everything = range(len(training_set.questions))
+        [found, *_] = await self._search(training_set, everything, self.search_calls, await self._start(training_set))
+        return lambda _: found
 
     async def _start(self, training_set: TrainingSet) -> list[Workflow]:
         """Each worker alone, and teams of the best of them."""
@@ -69,9 +67,9 @@ class BestFixed(Method):
         )
         return await search.run(start)
 
-    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
-        """Those of the longest workflow."""
-        return self.max_steps
+    def dearest(self, pool: Pool) -> list[Workflow]:
+        """The longest workflow of each worker."""
+        return [chain(worker, self.max_steps) for worker in workers_of(pool)]
 
     def fit_calls(self, pool: Pool, tasks: int) -> int:
         """Where the search begins, its budget, and the part of it that may be over the budget."""
@@ -81,15 +79,16 @@ class BestFixed(Method):
 
 @dataclass(frozen=True, slots=True)
 class BestFixedByKind(BestFixed):
-    """One workflow for each kind of question; the kind is that of the nearest validation questions."""
+    """Such a workflow for each kind of question, and the kind of the nearest validation questions."""
 
-    name: ClassVar[str] = "best-fixed-by-kind"
-    by: Kind = "domain"
-    embedding: EmbeddingName = "hashing"
+    name = "best-fixed-by-kind"
+    calls = "as `best-fixed`"
+    simplifies = "nothing; the kinds have to be known of the validation tasks; our choice"
+    by: Literal["domain", "family"] = option("domain", "what a kind is: a field of the tasks' metadata")
 
-    async def fit(self, training_set: TrainingSet) -> ByKind:  # type: ignore[override]  # another router
+    async def fit(self, training_set: TrainingSet) -> Router:
         """Search for all questions with half of the calls, and from there for each kind with the rest."""
-        kinds = [kind_of(task, self.by) for task in training_set.validation.tasks]
+        kinds = [str(task.metadata.get(self.by) or task.kind) for task in training_set.validation.tasks]
         start = await self._start(training_set)
         common = await self._search(training_set, range(len(kinds)), self.search_calls // 2, start)
         known, calls = list(dict.fromkeys([*start, *common])), self.search_calls // 2 // len(set(kinds))
@@ -97,25 +96,10 @@ class BestFixedByKind(BestFixed):
         for kind in dict.fromkeys(kinds):
             own = [at for at, each in enumerate(kinds) if each == kind]
             found[kind] = (await self._search(training_set, own, calls, known))[0]
-        return ByKind(found, kinds, embed(training_set.questions, self.embedding), self.embedding)
+        places = embed(training_set.questions)
 
+        def chosen(question: str) -> Workflow:
+            near = Counter(kinds[at] for at in nearest(embed([question])[0], places, NEIGHBOURS))
+            return found[max(near, key=near.__getitem__)]  # of equally many that of the nearest
 
-def kind_of(task: Task, by: Kind) -> str:
-    """The kind of a task's question."""
-    return str(task.metadata.get(by) or task.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class ByKind(WorkflowRouter):
-    """Workflows by kind, and the kinds of the validation questions by their places."""
-
-    workflows: dict[str, Workflow]
-    kinds: Sequence[str]
-    places: Vectors
-    embedding: EmbeddingName
-
-    def workflow_for(self, question: str) -> Workflow:
-        """The workflow for the kind that most of the nearest questions have; of equally many that of the nearest."""
-        [place] = embed([question], self.embedding)
-        near = Counter(self.kinds[at] for at in nearest(place, self.places, NEIGHBOURS))
-        return self.workflows[max(near, key=near.__getitem__)]
+        return chosen

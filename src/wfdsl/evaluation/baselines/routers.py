@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Final
 
-from wfdsl.evaluation.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
-from wfdsl.evaluation.baselines.fitted import Fixed, Method, TrainingSet, WorkflowRouter
-from wfdsl.evaluation.baselines.single_worker import alone, workers_of
+from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
+from wfdsl.evaluation.baselines.embeddings import Vectors, embed, nearest
+from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.evaluation.baselines.teams import TEAMS, team
-from wfdsl.evaluation.baselines.validation import Result
+from wfdsl.evaluation.trials import Trial
 from wfdsl.language.workflow import Workflow
+from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
 NEIGHBOURS: Final = (5, 10, 20, 40, 80, 160)
@@ -27,49 +28,35 @@ NEIGHBOURS: Final = (5, 10, 20, 40, 80, 160)
 
 
 @dataclass(frozen=True, slots=True)
-class BestWorker(Method):
-    """The worker that was right most often on the validation tasks, for every question."""
+class BestWorker(Fitted):
+    """The worker that was right most often on validation tasks, for every question."""
 
-    name: ClassVar[str] = "best-worker-router"
+    name = "best-worker-router"
 
-    async def fit(self, training_set: TrainingSet) -> Fixed:
+    async def fit(self, training_set: TrainingSet) -> Router:
         """Count."""
         workers = workers_of(training_set.pool)
         counts = Counts.of(await training_set.results(map(alone, workers)))
-        return Fixed(alone(workers[best(counts.overall)]))
+        found = alone(workers[best(counts.overall)])
+        return lambda _: found
 
 
 @dataclass(frozen=True, slots=True)
-class NearestNeighbours(Method):
-    """The worker that was right most often on the validation tasks whose questions are nearest."""
+class NearestNeighbours(Fitted):
+    """The worker that was right most often on the validation tasks nearest to the question."""
 
-    name: ClassVar[str] = "knn-router"
-    k: int | None = None
-    """How many questions count as near; None: what would have been best on the validation tasks themselves."""
-    embedding: EmbeddingName = "hashing"
+    name = "knn-router"
+    source = "in the role of RouterDC, arXiv 2409.19886"
+    simplifies = "counts over neighbours of a fixed embedding instead of an encoder trained with contrastive losses"
+    k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
 
-    async def fit(self, training_set: TrainingSet) -> Nearby:
+    async def fit(self, training_set: TrainingSet) -> Router:
         """Count, and place the questions."""
         workers = workers_of(training_set.pool)
         counts = Counts.of(await training_set.results(map(alone, workers)))
-        places = embed(training_set.questions, self.embedding)
-        return Nearby(workers, counts, places, self.k or fitting_k(counts, places), self.embedding)
-
-
-@dataclass(frozen=True, slots=True)
-class Nearby(WorkflowRouter):
-    """Counts, by the questions' places."""
-
-    workers: tuple[int, ...]
-    counts: Counts
-    places: Vectors
-    k: int
-    embedding: EmbeddingName
-
-    def workflow_for(self, question: str) -> Workflow:
-        """The worker that was best near the question, alone."""
-        [place] = embed([question], self.embedding)
-        return alone(self.workers[best(self.counts.near(nearest(place, self.places, self.k)))])
+        places = embed(training_set.questions)
+        k = self.k or fitting_k(counts, places)
+        return lambda question: alone(workers[best(counts.near(nearest(embed([question])[0], places, k)))])
 
 
 def fitting_k(counts: Counts, places: Vectors) -> int:
@@ -92,12 +79,12 @@ PRIOR: Final = 5.0
 class Counts:
     """Right and wrong by choice, then by task; None where nothing was judged."""
 
-    outcomes: tuple[tuple[bool | None, ...], ...]
+    outcomes: Sequence[Sequence[bool | None]]
 
     @classmethod
-    def of(cls, results: Sequence[Sequence[Result]]) -> Counts:
+    def of(cls, results: Sequence[Sequence[Trial]]) -> Counts:
         """The outcomes of results."""
-        return cls(tuple(tuple(result.right for result in row) for row in results))
+        return cls([[trial.right for trial in row] for row in results])
 
     @cached_property
     def overall(self) -> list[float]:
@@ -112,12 +99,12 @@ class Counts:
 
 def best(scores: Sequence[float]) -> int:
     """The index of the highest score; of equal ones the earliest."""
-    return max(range(len(scores)), key=lambda at: (scores[at], -at))
+    return ranked(scores)[0]
 
 
 def ranked(scores: Sequence[float]) -> list[int]:
     """The indices by falling score; of equal ones the earlier first."""
-    return sorted(range(len(scores)), key=lambda at: (-scores[at], at))
+    return sorted(range(len(scores)), key=lambda at: -scores[at])
 
 
 def _share(row: Sequence[bool | None], tasks: Sequence[int], *, prior: float, weight: float) -> float:
@@ -127,51 +114,38 @@ def _share(row: Sequence[bool | None], tasks: Sequence[int], *, prior: float, we
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade(Method):
-    """Counts for two choices, one after the other."""
+class Cascade(Fitted):
+    """For each question a way to work together, then who, by counts on the nearest validation tasks."""
 
-    name: ClassVar[str] = "cascade-router"
-    k: int | None = None
-    """How many questions count as near; None: what would have been best for choosing workers alone."""
-    call_price: float = 0.01
-    """The share of right answers that a further call has to be worth; our choice."""
-    embedding: EmbeddingName = "hashing"
+    name = "cascade-router"
+    calls = "1 to 5; to fit: (workers + 32) * limit"
+    source = "in the spirit of MASRouter, arXiv 2502.11133"
+    simplifies = "counts instead of trained networks; eleven ways to work together, our own roles"
+    k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
+    call_price: float = option(0.01, "the share of right answers that a further call has to be worth", ge=0, le=1)
 
-    async def fit(self, training_set: TrainingSet) -> Cascaded:
+    async def fit(self, training_set: TrainingSet) -> Router:
         """Count workers alone, then teams of the best of them."""
         workers = workers_of(training_set.pool)
         single = Counts.of(await training_set.results(map(alone, workers)))
         order = [workers[at] for at in ranked(single.overall)]
         teams = Counts.of(await training_set.results(team(shape, order) for shape in TEAMS))
-        places = embed(training_set.questions, self.embedding)
-        return Cascaded(workers, single, teams, places, self.k or fitting_k(single, places), self)
+        places = embed(training_set.questions)
+        k = self.k or fitting_k(single, places)
 
-    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every method)
-        """Those of the largest team."""
-        return max(map(len, TEAMS))
+        def chosen(question: str) -> Workflow:
+            near = nearest(embed([question])[0], places, k)
+            pairs = zip(TEAMS, teams.near(near), strict=True)
+            shape = TEAMS[best([share - self.call_price * len(shape) for shape, share in pairs])]
+            return team(shape, [workers[at] for at in ranked(single.near(near))])
+
+        return chosen
+
+    def dearest(self, pool: Pool) -> list[Workflow]:
+        """The largest team, of each worker."""
+        return [chain(worker, max(map(len, TEAMS))) for worker in workers_of(pool)]
 
     def fit_calls(self, pool: Pool, tasks: int) -> int:
         """Each worker alone, then each team of more than one."""
         teams = sum(len(shape) for shape in TEAMS if len(shape) > 1)
         return (len(workers_of(pool)) + teams) * tasks
-
-
-@dataclass(frozen=True, slots=True)
-class Cascaded(WorkflowRouter):
-    """Counts, by the questions' places."""
-
-    workers: tuple[int, ...]
-    single: Counts
-    teams: Counts
-    places: Vectors
-    k: int
-    method: Cascade
-
-    def workflow_for(self, question: str) -> Workflow:
-        """The team for a question."""
-        [place] = embed([question], self.method.embedding)
-        near = nearest(place, self.places, self.k)
-        price = self.method.call_price
-        worth = [share - price * len(shape) for shape, share in zip(TEAMS, self.teams.near(near), strict=True)]
-        shape = TEAMS[best(worth)]
-        return team(shape, [self.workers[at] for at in ranked(self.single.near(near))])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from wfdsl.evaluation.baselines.single_worker import SOLVE
+from wfdsl.evaluation.baselines.baseline import SOLVE
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
 

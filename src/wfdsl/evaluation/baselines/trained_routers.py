@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from wfdsl.evaluation.baselines.embeddings import EmbeddingName, embed
-from wfdsl.evaluation.baselines.fitted import Method, TrainingSet, WorkflowRouter
-from wfdsl.evaluation.baselines.routers import Counts
-from wfdsl.evaluation.baselines.single_worker import alone, workers_of
+from wfdsl.evaluation.baselines.baseline import alone, workers_of
+from wfdsl.evaluation.baselines.embeddings import embed
+from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.installation import require_packages
 from wfdsl.language.workflow import Workflow
 
@@ -34,22 +32,27 @@ TEMPERATURE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class RouterDC(Method):
-    """A question and the workers that are right on it are drawn together, and like questions too."""
+class RouterDC(Fitted):
+    """The worker whose vector is nearest to the question's, both trained with two contrastive losses."""
 
-    name: ClassVar[str] = "routerdc"
-    embedding: EmbeddingName = "hashing"
+    name = "routerdc"
+    source = "RouterDC, arXiv 2409.19886"
+    simplifies = "a projection of a fixed embedding instead of an encoder that is trained; right or wrong as scores"
 
-    async def fit(self, training_set: TrainingSet) -> Scored:
+    async def fit(self, training_set: TrainingSet) -> Router:
         """Train projection and workers' vectors with both losses.
 
         Raises:
             UsageError: torch is not installed.
         """
-        torch = _torch(self.name)
-        workers, places, right, known = await _measured(training_set, self.embedding, torch)
+        require_packages(self.name, ["torch"], "torch")
+        import torch  # noqa: PLC0415  (an extra)
+
+        workers = workers_of(training_set.pool)
+        results = await training_set.results(map(alone, workers))
+        good, bad = (torch.tensor([[one.right is way for one in row] for row in results]).T for way in (True, False))
+        places = torch.from_numpy(embed(training_set.questions)).float()
         groups = _clusters(places, torch)
-        good, bad = (right > 0) & known, (right == 0) & known
         draws = torch.Generator().manual_seed(training_set.validation.seed)
         normal = torch.nn.functional.normalize
 
@@ -73,42 +76,13 @@ class RouterDC(Method):
             return by_worker + by_group
 
         net = _trained(build, loss, len(places), torch)
-        return Scored(workers, partial(score, net), self.embedding)
 
+        def chosen(question: str) -> Workflow:
+            with torch.no_grad():
+                scores = score(net, torch.from_numpy(embed([question])).float())[0]
+            return alone(workers[int(scores.argmax())])
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scored(WorkflowRouter):
-    """Asks the worker with the highest score."""
-
-    workers: tuple[int, ...]
-    score: Callable[[Any], Any]
-    embedding: EmbeddingName
-
-    def workflow_for(self, question: str) -> Workflow:
-        """The worker with the highest score, alone."""
-        import torch  # noqa: PLC0415  (an extra)
-
-        with torch.no_grad():
-            scores = self.score(torch.from_numpy(embed([question], self.embedding)).float())[0]
-        return alone(self.workers[int(scores.argmax())])
-
-
-def _torch(name: str) -> Any:
-    require_packages(name, ["torch"], "torch")
-    import torch  # noqa: PLC0415  (an extra)
-
-    return torch
-
-
-async def _measured(
-    training_set: TrainingSet, embedding: EmbeddingName, torch: Any
-) -> tuple[tuple[int, ...], Any, Any, Any]:
-    """Workers, the questions' vectors, who was right (task by worker), and where that is known."""
-    workers = workers_of(training_set.pool)
-    counts = Counts.of(await training_set.results(map(alone, workers)))
-    right = torch.tensor([[float(one or 0) for one in row] for row in counts.outcomes]).T
-    known = torch.tensor([[one is not None for one in row] for row in counts.outcomes]).T
-    return workers, torch.from_numpy(embed(training_set.questions, embedding)).float(), right, known
+        return chosen
 
 
 def _trained(build: Callable[[], Any], loss: Callable[[Any, Any], Any], tasks: int, torch: Any) -> Any:

@@ -14,27 +14,35 @@ from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
-from wfdsl.evaluation.baselines.answer_selection import picked_from, run_and_pick
-from wfdsl.evaluation.baselines.single_worker import SOLVE, alone
+from wfdsl.evaluation.baselines.answer_selection import Selection
+from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, worker_option
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.text import same_text
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.worker_profile import estimate
-from wfdsl.language.workflow import Step
+from wfdsl.language.workflow import Step, Workflow
+from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
 RULE: Final = "Give the answer that most of the attempts agree on; on a tie, the earliest of them."
 
 
-@dataclass(frozen=True, slots=True)
-class MajorityVote:
-    """Five times the same question, and a count. Attempts without an answer have no vote."""
+AnswerKind: TypeAlias = Literal["math", "choice", "text", "code"]
 
-    worker: int = 0
-    n: int = 5
-    kind: AnswerKind | Literal["auto"] = "auto"
-    """How answers are read and compared; `auto`: as the question and the attempts suggest."""
+
+@dataclass(frozen=True, slots=True)
+class MajorityVote(Baseline):
+    """Independent attempts by one worker; the answer that most give, on a tie the earliest of them."""
+
+    name = "majority-vote"
+    calls = "n"
+    source = "Self-consistency, arXiv 2203.11171"
+    simplifies = "temperature is the worker's own; programs agree only if they are parsed alike"
+    worker: int = worker_option()
+    n: int = option(5, "attempts", ge=1)
+    kind: Literal["auto", "math", "choice", "text", "code"] = option(
+        "auto", "how answers are read; auto: by question and attempts"
+    )
 
     async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Ask and count; options as for `wfdsl.run`.
@@ -47,24 +55,13 @@ class MajorityVote:
             kind = kind_of(question_text(question), replies) if self.kind == "auto" else self.kind
             return await majority([ballot(reply, kind) for reply in replies])
 
-        workflow = picked_from([Step(self.worker, SOLVE)] * self.n, RULE)
-        return await run_and_pick(workflow, pick, question, pool, options, picker=f"majority-vote@{self.kind}")
+        selection = Selection([self.worker] * self.n, pick, RULE, f"majority-vote@{self.kind}")
+        return await selection.run(question, pool, **options)
 
-    def most_calls(self, pool: Pool) -> int:  # noqa: ARG002  (as every policy that knows)
-        """Calls of workers for a question."""
-        return self.n
+    def dearest(self, pool: Pool) -> list[Workflow]:  # noqa: ARG002  (as every baseline)
+        """All attempts."""
+        return [Workflow((Step(self.worker, SOLVE),) * self.n)]
 
-    def most_usd(self, question: Question, pool: Pool) -> float | None:
-        """US dollars for a question at most; None: a price is not known."""
-        usd = estimate(alone(self.worker), question, pool).usd
-        return None if usd is None else self.n * usd
-
-    def describe(self) -> dict[str, Any]:
-        """What it is, as plain values."""
-        return {"kind": "majority-vote", "worker": self.worker, "n": self.n, "answers": self.kind}
-
-
-AnswerKind: TypeAlias = Literal["math", "choice", "text", "code"]
 
 _OPTIONS: Final = re.compile(r"(?s)(?<!\w)\(?A[).:]\s.*(?<!\w)\(?B[).:]\s")
 _FENCE: Final = re.compile(r"(?m)^\s*(?:```|~~~)")
@@ -128,23 +125,14 @@ async def majority(ballots: Sequence[Ballot | None]) -> int:
 
     Replies without an answer have no vote; if none has one, the first reply is taken.
     """
-    groups = await agreeing(ballots)
-    return max(groups, key=len)[0] if groups else 0
-
-
-async def agreeing(ballots: Sequence[Ballot | None]) -> list[list[int]]:
-    """The indices of ballots in groups of equal answers, in the order of their first; without those that have none."""
-    groups: list[list[int]] = []
+    groups: list[tuple[Ballot, list[int]]] = []
     for index, one in enumerate(ballots):
-        if one is not None:
-            await _join(groups, index, one, ballots)
-    return groups
-
-
-async def _join(groups: list[list[int]], index: int, one: Ballot, ballots: Sequence[Ballot | None]) -> None:
-    for group in groups:
-        first = ballots[group[0]]
-        if first is not None and await first.agrees(one):
-            group.append(index)
-            return
-    groups.append([index])
+        if one is None:
+            continue
+        for first, group in groups:
+            if await first.agrees(one):
+                group.append(index)
+                break
+        else:
+            groups.append((one, [index]))
+    return max(groups, key=lambda pair: len(pair[1]))[1][0] if groups else 0

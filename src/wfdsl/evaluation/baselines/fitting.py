@@ -1,0 +1,215 @@
+"""Policies that are fitted on validation tasks before the first question.
+
+A workflow is run on a validation task once: within a process the result is kept, and across processes the journal has
+the calls, since a run's id follows from pool, workflow, task and seed. The calls go through the same budget and journal
+as the answers; what they cost is told apart, wherever the results came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, TypeAlias
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from wfdsl.conductor.policy import Solution, WorkflowPolicy
+from wfdsl.conductor.prompt import question_text
+from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.answer_selection import Selection
+from wfdsl.evaluation.baselines.baseline import Baseline, workers_of
+from wfdsl.evaluation.evaluate import run_trials
+from wfdsl.evaluation.fingerprints import hash_of, pool_description, task_hash, task_name
+from wfdsl.evaluation.fit_costs import FitCost
+from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey
+from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.record import workflow_to_list
+from wfdsl.interpreter.running import RunOptions, run
+from wfdsl.language.workflow import Workflow
+from wfdsl.settings import option
+from wfdsl.tasks.loading import load_tasks
+from wfdsl.tasks.task import Task
+from wfdsl.workers.pool import Pool
+
+TASKS: Final = 960
+"""Validation tasks that are used unless a limit is given: as many as a Conductor is trained on. Source: arXiv
+2512.04388, section 4."""
+_GYM: Final = "gym"
+_GYM_TASKS: Final = "gym/seven@train"
+_PASSED_ON: Final = (
+    "budget", "journal", "timeout_s", "step_timeout_s", "longest_wait_s", "limiter", "question_for", "max_depth",
+)  # fmt: skip
+"""What a measurement takes over from the run for whose sake it is made."""
+
+Router: TypeAlias = Callable[[str], Workflow | Selection]
+"""What is run for a question, by its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted(Baseline):
+    """A method that is fitted: a frozen dataclass of its parameters."""
+
+    calls: ClassVar[str] = "1; to fit: workers * limit"
+    validation: str | None = option(None, "the tasks to fit on; a pool of the gym has its own", path=True)
+    limit: int = option(TASKS, "how many of them at most; a Conductor is trained on as many", ge=1)
+    seed: int = option(0, "which of them, and the calls' random numbers", ge=0)
+
+    @abstractmethod
+    async def fit(self, training_set: TrainingSet) -> Router:
+        """Fit to the results of workflows on the validation tasks."""
+
+    def fit_calls(self, pool: Pool, tasks: int) -> int:
+        """Calls of workers to fit on a number of validation tasks, at most: each worker alone."""
+        return len(workers_of(pool)) * tasks
+
+    def policy(self, pool: Pool) -> FittedPolicy:
+        """The policy, with its validation tasks: those of a file or data set, or a gym's own training questions.
+
+        Raises:
+            UsageError: none are named and the pool is none of the gym's, or they cannot be read.
+        """
+        named = self.validation or own_tasks(pool)
+        if named is None:
+            raise UsageError(
+                f"--policy {self.name}: it is fitted on validation tasks, and pool {pool.name!r} has none of its own: "
+                f"write {self.name}:validation=FILE, where FILE holds tasks that are not evaluated"
+            )
+        found = Validation(load_tasks(named, limit=self.limit, seed=self.seed), seed=self.seed)
+        return FittedPolicy(self, _KNOWN.setdefault(found.key, found))
+
+
+def own_tasks(pool: Pool) -> str | None:
+    """The name of the training tasks of a pool of simulated workers; None for all other pools."""
+    return _GYM_TASKS if any(entry.provider == _GYM for entry in pool) else None
+
+
+class Validation:
+    """Tasks to fit on, with what is known of them. Policies with the same tasks share it."""
+
+    def __init__(self, tasks: Sequence[Task], *, seed: int = 0) -> None:
+        """Random numbers follow from the seed.
+
+        Raises:
+            UsageError: there are no tasks.
+        """
+        if not tasks:
+            raise UsageError("there are no validation tasks: a router is fitted on tasks with gold answers")
+        self.tasks = tuple(tasks)
+        self.names = tuple(map(task_name, tasks))
+        self.seed = seed
+        self.key = hash_of([*map(task_hash, tasks), seed])
+        self.trials: dict[str, dict[TrialKey, Trial]] = {}
+        """By what else a result depends on, such as the pool."""
+
+
+_KNOWN: WeakValueDictionary[str, Validation] = WeakValueDictionary()
+
+
+class TrainingSet:
+    """Validation tasks and the pool they are run on, as a fitting method sees them."""
+
+    def __init__(self, validation: Validation, pool: Pool, options: RunOptions) -> None:
+        self.validation = validation
+        self.pool = pool
+        self._options = {name: value for name, value in options.items() if name in _PASSED_ON}
+        self._seed = None if options.get("seed") is None else validation.seed
+        shown = options.get("question_for", "all")
+        self._id = f"fit-{hash_of([pool_description(pool)['hash'], self._seed, shown])[:20]}"
+        self._known = validation.trials.setdefault(self._id, {})
+        self._used: dict[TrialKey, Trial] = {}
+        """What is looked at twice has been paid for once."""
+
+    @property
+    def spent(self) -> FitCost:
+        """What the results so far have cost."""
+        costs = (FitCost(each.calls, each.tokens, each.list_usd) for each in self._used.values())
+        return sum(costs, FitCost(0, 0, 0.0))
+
+    @property
+    def questions(self) -> list[str]:
+        """The validation questions."""
+        return [task.asked for task in self.validation.tasks]
+
+    async def results(self, workflows: Iterable[Workflow], tasks: Sequence[int] | None = None) -> list[list[Trial]]:
+        """The results of workflows: by workflow, then by task; `tasks` are indices, all unless given.
+
+        All runs of a task have the same seed, so that differences between workflows are less noisy.
+
+        Raises:
+            BudgetExhausted: the budget does not cover the next call.
+            UsageError: a workflow cannot run on the pool, or a task cannot be graded at all.
+        """
+        wanted = range(len(self.validation.tasks)) if tasks is None else tasks
+        policies = {hash_of(workflow_to_list(each))[:20]: WorkflowPolicy(each) for each in workflows}
+        evaluation = Evaluation(
+            policies=policies,
+            tasks=[self.validation.tasks[at] for at in wanted],
+            pool=self.pool,
+            seed=self._seed,
+            id=self._id,
+            options={**self._options, "origin": {"fit": self.validation.key[:20]}},
+        )
+        keys = [[TrialKey(name, self.validation.names[at], 0) for at in wanted] for name in policies]
+        await run_trials(evaluation, lambda trial: self._known.__setitem__(trial.key, trial), done=self._known)
+        self._used |= {key: self._known[key] for row in keys for key in row}
+        return [[self._known[key] for key in row] for row in keys]
+
+
+@dataclass(slots=True)
+class FittedPolicy:
+    """A method with its validation tasks. Equal policies have the same method and tasks."""
+
+    method: Fitted
+    validation: Validation
+    fit_cost: FitCost | None = field(default=None, init=False, compare=False)
+    """What fitting has cost; None before it."""
+    routers: WeakKeyDictionary[Pool, Router] = field(default_factory=WeakKeyDictionary, init=False, compare=False)
+    """What was fitted, by pool."""
+
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Answer a question, after fitting if this is the first; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        budget = options.get("budget")
+        if isinstance(budget, Budget):  # fitting is a part of the first question
+            options["budget"] = BudgetTracker(budget)
+        await self.fit(pool, **options)
+        chosen = self.routers[pool](question_text(question))
+        if isinstance(chosen, Selection):
+            return await chosen.run(question, pool, **options)
+        return Solution(await run(chosen, question, pool, **options))
+
+    async def fit(self, pool: Pool, **options: Any) -> None:
+        """Fit before the first question.
+
+        Raises:
+            BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        if pool in self.routers:
+            return
+        async with _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            if pool not in self.routers:
+                training_set = TrainingSet(self.validation, pool, options)
+                self.routers[pool] = await self.method.fit(training_set)
+                self.fit_cost = training_set.spent
+
+    def dearest(self, pool: Pool) -> Iterable[Workflow]:
+        """Workflows of which one costs at least as much as what a question leads to, fitting apart."""
+        return self.method.dearest(pool)
+
+    def fit_calls(self, pool: Pool) -> int:
+        """Calls of workers for fitting, if the journal has none of them."""
+        return self.method.fit_calls(pool, len(self.validation.tasks))
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, as plain values."""
+        plain = {**self.method.describe(), "validation": self.validation.key}
+        return {**plain, "tasks": len(self.validation.tasks)}
+
+
+_LOCKS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
+"""One policy at a time is fitted, so that what two of them ask is asked once."""
