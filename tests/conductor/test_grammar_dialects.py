@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl import Conductor, UsageError, WorkerEntry
+from wfdsl import Conductor, Pool, RunFailed, UsageError, WorkerEntry
 from wfdsl.conductor.named import local_entry
 from wfdsl.conductor.settings import Grammar
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
@@ -166,6 +166,17 @@ def test_a_grammar_that_the_context_cannot_hold_is_refused(
 def test_more_steps_than_a_grammar_can_have_are_refused_before_anything_is_asked() -> None:
     with pytest.raises(UsageError, match=r"max_steps must be from 1 to 32 \(got 33\)"):
         Conductor(local_entry(), grammar="on", max_steps=33)
+
+
+@pytest.mark.parametrize(("grammar", "hint"), [("on", "--deep"), ("off", "a grammar")])
+async def test_a_server_that_ignores_the_grammar_is_what_the_hint_is_about(grammar: Any, hint: str) -> None:
+    conductor = Conductor(ScriptedWorker(["no lists"]), grammar=grammar, reasks=0)
+    pool = Pool.from_workers([(WorkerEntry(name="w", provider="function"), ScriptedWorker(["x"]))])
+
+    with pytest.raises(RunFailed) as caught:
+        await conductor.solve("Why?", pool)
+
+    assert hint in str(caught.value)
 
 
 async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> None:
