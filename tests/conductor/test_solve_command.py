@@ -82,17 +82,6 @@ def test_each_round_is_drawn_once_before_its_steps(chat: Chat, capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("place")
-def test_a_drawing_says_which_workers_are_simulated(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = [lists([0], [[]]), EMPTY]
-    worker = '[[pool.workers]]\nname = "parrot"\nprovider = "scripted"\noptions = { replies = ["42"] }\n'
-    Path("pool.toml").write_text(f'[pool]\nname = "toy"\n{worker}')
-
-    solve("-q", "Why?")
-
-    assert "◉ step 0  parrot (simulated)  answer\n" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("place")
 def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 
@@ -270,18 +259,6 @@ def test_options_that_cannot_be_used_end_with_code_2(
 
     assert code == 2
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("place")
-def test_a_grammar_travels_with_each_completion(chat: Chat) -> None:
-    chat.script = [lists([1], [[]]), EMPTY]
-
-    solve("-q", "Why?", "--grammar", "on", "--set", "conductor.without=w0")
-
-    first, second = chat.bodies
-    assert first["grammar"] != second["grammar"]
-    assert "model_id" in first["grammar"]
-    assert first["max_tokens"] > 1024
 
 
 @pytest.mark.usefixtures("place")

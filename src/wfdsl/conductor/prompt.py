@@ -99,11 +99,6 @@ class Prompt:
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
-    def says_effort(self) -> bool:
-        """Whether the model is told how much to spend."""
-        return "effort" in self._templates["ask"].used
-
-    @property
     def fingerprint(self) -> dict[str, Any]:
         """What identifies it in traces and manifests: name, version, examples and hash."""
         return {"name": self.name, "version": self.version, "examples": self.examples.name, "hash": self.hash}
