@@ -187,17 +187,3 @@ async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> Non
 
     assert "grammar" not in chat.bodies[0]
     assert chat.bodies[1]["grammar"] == gbnf((0,), 2, max_prose=0, max_subtask=12)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
-        ({"grammar": "yes"}, "options.grammar must be "),
-        ({"grammar": True}, "options.grammar must be "),
-        ({"max_subtask": "many"}, "options.max_subtask must be a whole number"),
-        ({"max_subtask": True}, "options.max_subtask must be a whole number"),
-    ],
-)
-def test_a_node_s_grammar_that_cannot_be_used_is_refused(chat: Chat, wanted: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=f'worker "boss": {message}'):
-        chat.pool(1, node=wanted).worker(1)

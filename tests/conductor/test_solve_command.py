@@ -62,26 +62,6 @@ def test_the_answer_goes_to_standard_output_and_what_happened_to_standard_error(
 
 
 @pytest.mark.usefixtures("place")
-def test_each_round_is_drawn_once_before_its_steps(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = [PLAN, lists([2], [[]])]
-
-    solve("-q", "Why?")
-
-    err = capsys.readouterr().err
-    told = [
-        "round 0\n2 steps · chain · depth 2 · width 1\n\n● step 0  w0\n",
-        "◉ step 1  w1  ← 0  answer\n",
-        "round 0, step 0 started: w0\n",
-        "round 0, step 1 done: ",
-        "round 1\n1 step · single · depth 1 · width 1\n\n◉ step 0  w2  answer\n",
-        "round 1, step 0 started: w2\n",
-    ]
-    places = [err.index(text) for text in told]
-    assert places == sorted(places)
-    assert [err.count(text) for text in told] == [1] * len(told)
-
-
-@pytest.mark.usefixtures("place")
 def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 
@@ -187,15 +167,6 @@ def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFi
     solve("-q", "Why?", "--max-rounds", "0")
 
     assert shown == chat.asked[0]
-
-
-@pytest.mark.usefixtures("place")
-def test_opted_out_workers_are_never_called(chat: Chat) -> None:
-    chat.script = [PLAN, lists([1], [[]])]
-
-    code = solve("-q", "Why?", "--max-rounds", "0", "--set", "conductor.without=w0")
-
-    assert (code, chat.workers) == (0, ["w1"])
 
 
 @pytest.mark.usefixtures("place")
@@ -305,20 +276,6 @@ def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: 
     assert "later rounds" not in capsys.readouterr().err
     main(["runs", "show", "last"])
     assert capsys.readouterr().out.count(f"from run {first.id}, with round 1, step 0 asked again") == 1
-
-
-@pytest.mark.usefixtures("place")
-def test_a_dry_run_of_a_step_of_a_round_asks_no_one(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = [PLAN, EMPTY]
-    solve("-q", "Why?")
-    before, _ = (len(chat.called), len(chat.asked)), capsys.readouterr()
-
-    code = main(["runs", "redo", "last", "--round", "0", "--step", "1", "--dry-run"])
-
-    out = capsys.readouterr().out
-    assert (code, (len(chat.called), len(chat.asked))) == (0, before)
-    assert "calls: 1\n" in out
-    assert "the Conductor's later rounds are asked again too" in out
 
 
 @pytest.mark.usefixtures("place")

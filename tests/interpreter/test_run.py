@@ -433,3 +433,14 @@ async def test_a_finished_run_leaves_no_reference_cycles() -> None:
 async def test_run_sync_inside_an_event_loop_says_what_to_write_instead() -> None:
     with pytest.raises(UsageError, match=r"await wfdsl\.run"):
         run_sync(WITH_DEAD, "Q", pool_of(always("x")))
+
+
+def test_no_timer_is_left_behind() -> None:
+    async def timers() -> list[asyncio.TimerHandle]:
+        await run(FAN_OUT, "Q", pool_of(always(), always()), step_timeout_s=100)
+        with pytest.raises(RunFailed, match="timed out"):
+            await run(FAN_OUT, "Q", pool_of(always(delay_s=50), always()), step_timeout_s=10)
+        scheduled: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+        return [timer for timer in scheduled if not timer.cancelled()]
+
+    assert on_test_clock(timers()) == []

@@ -141,24 +141,6 @@ def test_a_run_is_resumed_from_another_folder_on_the_pool_that_it_was_started_on
     assert (resumed, capsys.readouterr().out) == (0, "one\n")
 
 
-def test_replies_that_do_not_fit_the_pool_any_more_are_paid_for_again_only_if_asked(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_plan("--budget-calls", "2")
-    write_pool(["other", "answer"], ["other"])
-    capsys.readouterr()
-
-    stopped = main(["runs", "resume", "last", "--budget-calls", "9"])
-    message = capsys.readouterr().err.splitlines()[-1]
-    charged = json.loads(_out(capsys, "runs", "list", "--json"))["calls"]
-    accepted = main(["runs", "resume", "last", "--budget-calls", "9", "--ask-again"])
-
-    assert (stopped, charged, accepted) == (2, 2, 0)
-    assert "step 0, worker a: the journal has its reply, but to another request" in message
-    assert "--ask-again" in message
-    assert capsys.readouterr().out == "answer\n"
-
-
 def _out(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     capsys.readouterr()
     main(list(arguments))

@@ -13,7 +13,7 @@ import pytest
 from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Usage
+from wfdsl.protocols import Call, Message, Usage
 from wfdsl.workers.entry import Prices
 from wfdsl.workers.pool import Pool
 
@@ -460,7 +460,7 @@ async def test_a_price_that_is_not_known_is_none_and_never_zero(kind: str) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_long_conversation_is_sent_without_a_look_at_each_message(kind: str) -> None:
-    question = {"role": "user", "content": "What is 17 * 23?"}
+    question = Message(role="user", content="What is 17 * 23?")
     body = json.dumps(good_body(kind)).encode()
     took: list[float] = []
     async with serving(reply(body)) as wire, Pool([entry_for(kind, wire.url)]).open() as pool:

@@ -140,7 +140,7 @@ class Rounds:
             profile=self._config.profile,
             access=self._config.access,
             recursion=number > 0,
-            depth_left=self._handle.depth,
+            depth_left=self._handle.level.depth,
         )
 
     async def _act(self, number: int, checked: Checked, written: tuple[Completion, ...]) -> bool:
@@ -165,7 +165,7 @@ class Rounds:
         if default is None:
             self.unplaced.append(self._log(0, "failed", written, NO_WORKFLOW))
             raise self._no_workflow(written)
-        require_runnable(default, self._handle.pool, self._handle.depth)
+        require_runnable(default, self._handle.pool, self._handle.level.depth)
         text = print_completion(self._listing.from_pool(default))
         return await self._run(0, default, self._log(0, "ran-default", written), text)
 

@@ -274,8 +274,7 @@ class CallPipeline:
         environment, profile, limits = handle.environment, self.profile, self._limits
         limiters = (*environment.limiters, limits.concurrency)
         waits_first = not (limits.pace.is_open or limits.per_minute)
-        if waits_first or not _try_acquire(limiters):
-            await _queue_for(limiters, limits.pace if waits_first else None, handle)
+        await _queue_for(limiters, limits.pace if waits_first else None, handle)
         taken: list[Taking] = []
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None  # until it is known, the bound stays charged
@@ -430,16 +429,6 @@ def _limits_of_wait(call: Call) -> tuple[float, float | None]:
     environment: Environment = call.run.environment
     left = None if call.deadline is None else call.deadline - environment.clock.steady()
     return environment.config.longest_wait_s, left
-
-
-def _try_acquire(limiters: tuple[ConcurrencyLimiter, ...]) -> bool:
-    """Take a place in all limiters, or in none."""
-    for count, limiter in enumerate(limiters):
-        if not limiter.try_acquire():
-            for earlier in limiters[:count]:
-                earlier.release()
-            return False
-    return True
 
 
 async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None, handle: StepCall) -> None:
