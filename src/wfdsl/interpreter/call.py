@@ -331,10 +331,8 @@ class CallPipeline:
             is_plain = type(error).__str__ is BaseException.__str__
             said = str(error) if is_plain else traceback.format_exception_only(error)[-1].strip()  # never raises
             raise WorkerFailure(said, retryable=False) from error
-        if reply.paid_usd != 0 or reply.list_usd != 0 or not reply.usage.total_tokens or not self.profile.costs:
-            return reply
         cost = self.profile.cost_usd(reply.usage)
-        return replace(reply, paid_usd=cost, list_usd=cost)
+        return replace(reply, paid_usd=cost, list_usd=cost) if cost and reply.paid_usd == reply.list_usd == 0 else reply
 
     async def _journaled(self, call: Call, journal: RunJournal) -> Reply:
         """Note the attempt before it is made, and keep its reply before anything uses it."""
