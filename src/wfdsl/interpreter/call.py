@@ -272,7 +272,7 @@ class CallPipeline:
         """Ask the worker once: when its limits allow it, and once the budget has reserved the call's upper bound."""
         handle: StepCall = call.run
         environment, profile, limits = handle.environment, self.profile, self._limits
-        limiters = (*environment.limiters, limits.concurrency)
+        limiters = (*environment.limiters, *limits.concurrency)
         waits_first = not (limits.pace.is_open or limits.per_minute)
         await _queue_for(limiters, limits.pace if waits_first else None, handle)
         taken: list[Taking] = []
