@@ -469,4 +469,4 @@ async def test_a_long_conversation_is_sent_without_a_look_at_each_message(kind: 
             await pool.worker(0)(Call((question,) * count))
             took.append(time.process_time() - began)
 
-    assert took[1] < 0.15  # seconds; the SDK's own conversion by types takes 0.3 for so many
+    assert took[1] < 0.15  # seconds; a conversion by types, as SDKs make it, takes 0.3 for so many
