@@ -29,10 +29,6 @@ def test_a_saved_prompt_comes_back_with_its_hash_and_limits(tmp_path: Path, exam
     assert (found.prompt.hash, found.max_steps) == (prompt.hash, 4)
 
 
-def test_a_folder_without_a_prompt_has_none(tmp_path: Path) -> None:
-    assert load_prompt(tmp_path) is None
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -87,22 +87,6 @@ async def test_a_worker_that_fails_inside_a_nested_run_is_named(chat: Chat) -> N
         await conductor.solve("Why?", chat.pool(2, node=NODE))
 
 
-async def test_a_node_never_reaches_an_opted_out_worker(chat: Chat) -> None:
-    conductor = chat.conductor(DELEGATE, lists([0], [[]]), lists([1], [[]]), max_rounds=0, without=("w0",))
-
-    await conductor.solve("Why?", chat.pool(2, node=NODE))
-
-    assert chat.workers == ["w1"]
-
-
-async def test_a_fixed_workflow_may_hold_a_node_too(chat: Chat) -> None:
-    chat.script = [lists([0], [[]])]
-
-    done = await run(Workflow((Step(BOSS, "Delegate."),)), "Why?", chat.pool(2, node=NODE))
-
-    assert done.answer == "w0: task 0"
-
-
 async def test_a_conductor_made_in_python_can_be_a_member_of_a_pool(chat: Chat) -> None:
     conductor = chat.conductor(lists([0], [[]]), max_rounds=0)
     plain = chat.pool(1)

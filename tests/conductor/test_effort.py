@@ -61,16 +61,8 @@ def test_a_template_set_with_efforts_says_the_effort_and_medium_by_default(tmp_p
     (message,) = prompt.ask("Why?", listing, max_steps=5, effort="low")
     (usual,) = prompt.ask("Why?", listing, max_steps=5)
 
-    assert prompt.says_effort
     assert message["content"].endswith("\nlow!")
     assert usual["content"].endswith("\nmedium!")
-
-
-def test_a_template_set_without_efforts_has_the_same_prompt_at_every_effort(tmp_path: Path) -> None:
-    prompt, listing = set_of(tmp_path, PLAIN), WorkerListing.of(Pool.load("openai:gpt-5"))
-
-    assert not prompt.says_effort
-    assert len({prompt.ask("Why?", listing, max_steps=5, effort=effort)[0]["content"] for effort in EFFORTS}) == 1
 
 
 def test_a_template_set_needs_a_text_for_each_effort(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wfdsl import Conductor, UsageError, WorkerEntry
+from wfdsl import Conductor, Pool, RunFailed, UsageError, WorkerEntry
 from wfdsl.conductor.named import local_entry
 from wfdsl.conductor.settings import Grammar
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
@@ -168,6 +168,17 @@ def test_more_steps_than_a_grammar_can_have_are_refused_before_anything_is_asked
         Conductor(local_entry(), grammar="on", max_steps=33)
 
 
+@pytest.mark.parametrize(("grammar", "hint"), [("on", "--deep"), ("off", "a grammar")])
+async def test_a_server_that_ignores_the_grammar_is_what_the_hint_is_about(grammar: Any, hint: str) -> None:
+    conductor = Conductor(ScriptedWorker(["no lists"]), grammar=grammar, reasks=0)
+    pool = Pool.from_workers([(WorkerEntry(name="w", provider="function"), ScriptedWorker(["x"]))])
+
+    with pytest.raises(RunFailed) as caught:
+        await conductor.solve("Why?", pool)
+
+    assert hint in str(caught.value)
+
+
 async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> None:
     pool = chat.pool(1, node={"max_rounds": 0, "grammar": "on", "max_prose": 0, "max_subtask": 12, "max_steps": 2})
     conductor = chat.conductor(lists([1], [[]]), lists([0], [[]]), max_rounds=0)
@@ -176,17 +187,3 @@ async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> Non
 
     assert "grammar" not in chat.bodies[0]
     assert chat.bodies[1]["grammar"] == gbnf((0,), 2, max_prose=0, max_subtask=12)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
-        ({"grammar": "yes"}, "options.grammar must be "),
-        ({"grammar": True}, "options.grammar must be "),
-        ({"max_subtask": "many"}, "options.max_subtask must be a whole number"),
-        ({"max_subtask": True}, "options.max_subtask must be a whole number"),
-    ],
-)
-def test_a_node_s_grammar_that_cannot_be_used_is_refused(chat: Chat, wanted: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=f'worker "boss": {message}'):
-        chat.pool(1, node=wanted).worker(1)

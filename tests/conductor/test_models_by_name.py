@@ -42,14 +42,6 @@ def test_two_models_are_a_pool_and_the_first_one_conducts(server: Chat, capsys: 
     assert server.keys == {"Bearer sk-of-a-test"}
 
 
-def test_one_model_alone_is_enough(server: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    server.script = [lists([0], [[]]), "It is 1912.", EMPTY]
-
-    code = main(["solve", "-q", "Why?", "--pool", "openai:conductor"])
-
-    assert (code, capsys.readouterr().out) == (0, "It is 1912.\n")
-
-
 def test_a_worker_of_the_pool_conducts_if_it_is_named(server: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     Path("pool.toml").write_text(
         "[pool]\n"

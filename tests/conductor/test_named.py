@@ -125,18 +125,6 @@ def test_a_checkpoint_without_a_prompt_is_asked_like_any_model(checkpoint: Path)
     assert (settings.prompt.name, settings.max_steps) == ("tiny", 5)
 
 
-def test_a_pool_file_with_a_checkpoint_is_asked_as_it_was_trained(checkpoint: Path, tmp_path: Path) -> None:
-    trained = Prompt.load("tiny", examples="mixed")
-    save_prompt(checkpoint, trained, max_steps=4)
-    path = tmp_path / "boss.toml"
-    path.write_text(f'[[pool.workers]]\nname = "boss"\nprovider = "transformers"\nmodel = "{checkpoint}"\n')
-
-    conductor = named_conductor(ConductorConfig(model=str(path), temperature=0.5))
-
-    assert (conductor.entry.name, conductor.entry.temperature) == ("boss", 0.5)
-    assert conductor.settings.prompt == trained
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

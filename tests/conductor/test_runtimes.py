@@ -98,13 +98,6 @@ def test_a_folder_with_a_gguf_file_is_asked_as_it_was_trained(folder: Path, name
         named_conductor(ConductorConfig(model=f"{name}{folder}", prompt="paper"))
 
 
-def test_the_gguf_file_itself_is_asked_as_it_was_trained(folder: Path) -> None:
-    trained = Prompt.load("tiny", examples="mixed")
-    save_prompt(folder, trained, max_steps=4)
-
-    assert Conductor(model_entry(f"local:{folder / 'model.gguf'}")).settings.prompt == trained
-
-
 @pytest.mark.parametrize(("trained", "said", "rounds"), [(None, None, 1), (0, None, 0), (2, None, 2), (0, 3, 3)])
 def test_a_checkpoint_revises_as_often_as_it_was_trained_to_unless_told(
     folder: Path, trained: int | None, said: int | None, rounds: int
@@ -113,12 +106,6 @@ def test_a_checkpoint_revises_as_often_as_it_was_trained_to_unless_told(
 
     assert named_conductor(ConductorConfig(model=str(folder), max_rounds=said)).settings.max_rounds == rounds
     assert Conductor(model_entry(str(folder)), max_rounds=said).settings.max_rounds == rounds
-
-
-def test_a_checkpoint_that_is_served_elsewhere_revises_as_it_was_trained_to(folder: Path) -> None:
-    save_prompt(folder, Prompt.load("tiny"), max_steps=4, max_rounds=0)
-
-    assert named_conductor(ConductorConfig(model="openai:served", prompt=str(folder))).settings.max_rounds == 0
 
 
 @pytest.mark.parametrize(

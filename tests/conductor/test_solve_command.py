@@ -62,37 +62,6 @@ def test_the_answer_goes_to_standard_output_and_what_happened_to_standard_error(
 
 
 @pytest.mark.usefixtures("place")
-def test_each_round_is_drawn_once_before_its_steps(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = [PLAN, lists([2], [[]])]
-
-    solve("-q", "Why?")
-
-    err = capsys.readouterr().err
-    told = [
-        "round 0\n2 steps · chain · depth 2 · width 1\n\n● step 0  w0\n",
-        "◉ step 1  w1  ← 0  answer\n",
-        "round 0, step 0 started: w0\n",
-        "round 0, step 1 done: ",
-        "round 1\n1 step · single · depth 1 · width 1\n\n◉ step 0  w2  answer\n",
-        "round 1, step 0 started: w2\n",
-    ]
-    places = [err.index(text) for text in told]
-    assert places == sorted(places)
-    assert [err.count(text) for text in told] == [1] * len(told)
-
-
-@pytest.mark.usefixtures("place")
-def test_a_drawing_says_which_workers_are_simulated(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = [lists([0], [[]]), EMPTY]
-    worker = '[[pool.workers]]\nname = "parrot"\nprovider = "scripted"\noptions = { replies = ["42"] }\n'
-    Path("pool.toml").write_text(f'[pool]\nname = "toy"\n{worker}')
-
-    solve("-q", "Why?")
-
-    assert "◉ step 0  parrot (simulated)  answer\n" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("place")
 def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 
@@ -201,15 +170,6 @@ def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("place")
-def test_opted_out_workers_are_never_called(chat: Chat) -> None:
-    chat.script = [PLAN, lists([1], [[]])]
-
-    code = solve("-q", "Why?", "--max-rounds", "0", "--set", "conductor.without=w0")
-
-    assert (code, chat.workers) == (0, ["w1"])
-
-
-@pytest.mark.usefixtures("place")
 def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     Path("in.jsonl").write_text("".join(f'{{"question": "Q{at}", "id": "u{at}"}}\n' for at in range(3)))
     arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0"]
@@ -273,18 +233,6 @@ def test_options_that_cannot_be_used_end_with_code_2(
 
 
 @pytest.mark.usefixtures("place")
-def test_a_grammar_travels_with_each_completion(chat: Chat) -> None:
-    chat.script = [lists([1], [[]]), EMPTY]
-
-    solve("-q", "Why?", "--grammar", "on", "--set", "conductor.without=w0")
-
-    first, second = chat.bodies
-    assert first["grammar"] != second["grammar"]
-    assert "model_id" in first["grammar"]
-    assert first["max_tokens"] > 1024
-
-
-@pytest.mark.usefixtures("place")
 def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -328,20 +276,6 @@ def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: 
     assert "later rounds" not in capsys.readouterr().err
     main(["runs", "show", "last"])
     assert capsys.readouterr().out.count(f"from run {first.id}, with round 1, step 0 asked again") == 1
-
-
-@pytest.mark.usefixtures("place")
-def test_a_dry_run_of_a_step_of_a_round_asks_no_one(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = [PLAN, EMPTY]
-    solve("-q", "Why?")
-    before, _ = (len(chat.called), len(chat.asked)), capsys.readouterr()
-
-    code = main(["runs", "redo", "last", "--round", "0", "--step", "1", "--dry-run"])
-
-    out = capsys.readouterr().out
-    assert (code, (len(chat.called), len(chat.asked))) == (0, before)
-    assert "calls: 1\n" in out
-    assert "the Conductor's later rounds are asked again too" in out
 
 
 @pytest.mark.usefixtures("place")

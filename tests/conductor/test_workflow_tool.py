@@ -12,7 +12,6 @@ from hypothesis import given
 from wfdsl import Pool, UsageError, WorkerEntry, Workflow, analyze
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.workflow_tool import NAME, WorkflowTool, completion_of_call, workflow_tool
-from wfdsl.interpreter.journal import Journal
 from wfdsl.language.constrained import llguidance_lark, openai_lark
 from wfdsl.protocols import Call, Reply, ToolCall, Usage
 from wfdsl.testing import ScriptedWorker, workflows
@@ -92,15 +91,6 @@ async def test_a_model_that_writes_a_text_instead_is_understood() -> None:
     text = 'model_id = [1]\nsubtasks = ["Do it."]\naccess_list = [[]]'
 
     assert (await conductor(ScriptedWorker(submitting(text))).solve("Why?", pool())).answer == "Do it."
-
-
-async def test_a_resumed_run_asks_for_no_workflow_again(tmp_path: Any) -> None:
-    model = ScriptedWorker(submitting(PLAN))
-    with Journal(tmp_path / "journal.db") as journal:
-        for _ in range(2):
-            await conductor(model).solve("Why?", pool(), journal=journal, run_id="r")
-
-    assert len(model.calls) == 1
 
 
 @given(workflows(pool_size=3))

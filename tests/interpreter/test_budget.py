@@ -12,7 +12,7 @@ from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_cl
 
 from wfdsl import BudgetExhausted, Step, UsageError, Workflow
 from wfdsl.interpreter import events
-from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import Budget, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -207,23 +207,6 @@ def test_tokens_never_exceed_the_budget_for_any_schedule(
     on_test_clock(tried())
 
     assert meter.tokens <= cap
-
-
-def test_an_account_refuses_what_can_never_fit_and_waits_for_what_may() -> None:
-    async def account() -> list[str]:
-        book, told = BudgetTracker(Budget(tokens=10)), []
-        await book.reserve(BudgetUsage(1, 8))
-        second = asyncio.create_task(book.reserve(BudgetUsage(1, 5)))
-        await asyncio.sleep(0)
-        told.append("waits" if not second.done() else "went through")
-        with pytest.raises(BudgetSpent):
-            await book.reserve(BudgetUsage(1, 11))
-        book.settle(BudgetUsage(1, 8), BudgetUsage(1, 2))
-        await second
-        told.append("went through")
-        return told
-
-    assert on_test_clock(account()) == ["waits", "went through"]
 
 
 def test_replies_over_their_bounds_leave_a_budget_of_calls_alone() -> None:

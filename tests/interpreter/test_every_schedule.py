@@ -46,7 +46,7 @@ def run_with_delays(workflow: Workflow, delays: list[float], **options: Any) -> 
 DELAYS = st.lists(st.sampled_from([0.0, 0.0, 0.25, 1.0, 1.0, 3.0, 7.5]), min_size=8, max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(workflow=workflows(), delays=DELAYS)
 def test_a_step_starts_at_the_moment_when_the_last_step_that_it_sees_finishes(
     workflow: Workflow, delays: list[float]
@@ -75,7 +75,7 @@ def run_in_order(workflow: Workflow, question: str) -> list[str]:
     return responses
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(workflow=workflows(), delays=DELAYS, concurrency=st.none() | st.integers(1, 3))
 def test_every_schedule_gives_the_responses_of_running_in_order(
     workflow: Workflow, delays: list[float], concurrency: int | None
@@ -85,7 +85,7 @@ def test_every_schedule_gives_the_responses_of_running_in_order(
     assert [step.response for step in done.steps] == run_in_order(workflow, "Q?")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(workflow=workflows(), delays=DELAYS)
 def test_leaving_out_dead_steps_changes_no_other_response(workflow: Workflow, delays: list[float]) -> None:
     done = run_with_delays(workflow, delays)

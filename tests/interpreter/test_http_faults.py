@@ -59,27 +59,13 @@ async def stall(writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(30)
 
 
-async def drip(writer: asyncio.StreamWriter) -> None:
-    for byte in GOOD:
-        writer.write(bytes([byte]))
-        await writer.drain()
-        await asyncio.sleep(0.1)
-
-
 PASSING = {
     "429 with Retry-After 0": error_reply(429, "retry-after: 0\r\n"),
-    "429 with Retry-After 1": error_reply(429, "retry-after: 1\r\n"),
-    "500": error_reply(500),
-    "502": error_reply(502),
     "503": error_reply(503),
     "529": error_reply(529),
     "reset in the middle of the body": reset_in_the_middle,
     "stalled stream": stall,
-    "slow loris": drip,
-    "half a JSON": reply(b'{"choices": [{"mess'),
-    "wrong content type": reply(b"<html>hello</html>", kind="text/html"),
     "200 with an error body": reply(b'{"error": {"message": "overloaded", "type": "server_error"}}'),
-    "empty choices": reply(json.dumps({**good_body("chat"), "choices": []}).encode()),
     "an empty reply": reply(json.dumps(good_body("chat", text="")).encode()),
 }
 
@@ -121,31 +107,3 @@ async def test_a_reply_of_20_mb_is_no_answer(monkeypatch: pytest.MonkeyPatch) ->
             await run(Workflow((Step(0, "a"),)), "Q", chat_pool(wire.url, monkeypatch, timeout_s=20.0))
 
     assert caught.value.run.answer is None
-
-
-async def test_a_hanging_server_does_not_outlast_the_run_s_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool_fields = {"timeout_s": 60.0, "idle_timeout_s": 60.0}
-    async with serving(Script(stall)) as wire:
-        began = asyncio.get_running_loop().time()
-        with pytest.raises(RunFailed):
-            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, **pool_fields), timeout_s=0.5)
-        took = asyncio.get_running_loop().time() - began
-
-    assert took < 3
-
-
-async def test_a_wait_of_weeks_ends_the_run_at_once_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(error_reply(429, "retry-after: 1000000\r\n")) as wire:
-        with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, more than the 600 s"):
-            await asyncio.wait_for(run(TWO, "Q", chat_pool(wire.url, monkeypatch)), 5)
-
-    assert len(wire.requests) == 1
-
-
-async def test_a_provider_that_refuses_every_call_as_too_many_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(error_reply(429)) as wire:
-        with pytest.raises(RunFailed, match=r"HTTP 429: no; .*resume the run") as caught:
-            await run(TWO, "Q", chat_pool(wire.url, monkeypatch, retries=1), longest_wait_s=0.7)
-
-    assert caught.value.run.answer is None
-    assert len(wire.requests) > 1

@@ -19,7 +19,6 @@ from wfdsl.errors import JournalFailure
 from wfdsl.interpreter import journal_file
 from wfdsl.interpreter.budget import Budget, BudgetUsage
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_file import Owner, is_alive
 from wfdsl.interpreter.journal_reading import full_id, remove, request_of, run_of, summaries
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
@@ -496,52 +495,6 @@ def test_a_full_disk_ends_the_run_with_a_clear_error(path: Path) -> None:
     assert resource.RLIM_INFINITY in resource.getrlimit(resource.RLIMIT_FSIZE)
 
 
-async def test_a_journal_that_becomes_read_only_ends_the_run_with_a_clear_error(journal: Journal) -> None:
-    async def answer(call: Call) -> Reply:
-        await journal.writer.do(lambda connection: None)
-        journal.writer._connection.execute("PRAGMA query_only = ON")
-        return Reply("lost")
-
-    with pytest.raises(RunFailed, match="attempt to write a readonly database") as caught:
-        await run(CHAIN, "Q", pool_of(Answering(answer)), journal=journal)
-
-    assert caught.value.run.steps[0].response is None
-    assert caught.value.run.answer is None
-
-
-async def test_a_seed_that_was_changed_stops_before_anything_is_paid_for_again(journal: Journal) -> None:
-    worker = in_turn(Reply("one"), WorkerFailure("HTTP 500", retryable=False))
-    with pytest.raises(RunFailed) as caught:
-        await run(CHAIN, "Q", pool_of(worker), journal=journal, seed=1)
-
-    with pytest.raises(UsageError, match=r"\(seed\)"):
-        await resume(caught.value.run_id, pool_of(worker), journal=journal, seed=2)
-
-    assert len(worker.calls) == 2
-
-
-def test_another_programs_file_gets_no_tables(path: Path) -> None:
-    path.parent.mkdir()
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE notes (text TEXT)")
-    connection.close()
-    before = path.read_bytes()
-
-    with pytest.raises(JournalFailure, match="another program"):
-        Journal(path)
-
-    assert path.read_bytes() == before
-
-
-async def test_another_run_of_the_same_makes_its_own_calls(journal: Journal) -> None:
-    worker = counting()
-
-    await run(CHAIN, "Q", pool_of(worker), journal=journal)
-    await run(CHAIN, "Q", pool_of(worker), journal=journal)
-
-    assert len(worker.calls) == 6
-
-
 async def test_resume_keeps_the_runs_limit_of_calls_in_flight_and_its_time_limits(journal: Journal) -> None:
     worker = in_turn(WorkerFailure("HTTP 500", retryable=False), *(Reply("x") for _ in range(6)), delay_s=0.01)
     with pytest.raises(RunFailed) as caught:
@@ -563,26 +516,3 @@ async def test_resume_with_one_limit_keeps_the_runs_other_limits(journal: Journa
         await resume(caught.value.run.id, pool, journal=journal, budget=Budget(calls=100))
 
     assert len(worker.calls) == 1
-
-
-async def test_what_steps_were_shown_is_known_of_a_run_whose_process_died(path: Path) -> None:
-    with Journal(path) as journal:
-        done = await run(CHAIN, "Q", pool_of(counting()), journal=journal)
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE runs SET status = 'running', owner = 'gone', record = NULL")
-    connection.close()
-
-    put_together = run_of(path, done.id)
-
-    assert [step.messages for step in put_together.steps] == [step.messages for step in done.steps]
-
-
-def test_an_owner_is_alive_as_long_as_its_file_is_locked(tmp_path: Path) -> None:
-    owner = Owner(tmp_path)
-    alive = is_alive(tmp_path, owner.name)
-    owner.close()
-
-    assert alive
-    assert not is_alive(tmp_path, owner.name)
-    (tmp_path / "left-by-a-dead-process").touch()
-    assert not is_alive(tmp_path, "left-by-a-dead-process")

@@ -11,7 +11,7 @@ import pytest
 from tests.interpreter.toy_workers import Answering, always, on_test_clock, pool_of
 
 from wfdsl import Budget, RunFailed, Step, UsageError, Workflow
-from wfdsl.interpreter.limits import WINDOW_S, Pace, RateWindow
+from wfdsl.interpreter.limits import WINDOW_S, RateWindow
 from wfdsl.interpreter.running import run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 
@@ -89,25 +89,6 @@ def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
 
     assert times[2] - times[0] == pytest.approx(0.0)
     assert times[3] - times[0] == pytest.approx(WINDOW_S, abs=1)
-
-
-def test_a_pace_is_lowered_once_for_calls_that_were_under_way_together() -> None:
-    async def rates() -> list[float]:
-        loop = asyncio.get_running_loop()
-        pace, began, found = Pace(), loop.time(), list[float]()
-        for _ in range(3):
-            pace.refused(began)
-        found.append(pace.rate)
-        await pace.turn()
-        pace.succeeded(began)  # it says nothing about the time after the refusals
-        found.append(pace.refused_s())
-        pace.refused(loop.time())
-        return [*found, pace.rate]
-
-    first, refused_s, second = on_test_clock(rates())
-
-    assert (first, second) == (2.0, 1.0)
-    assert refused_s > 0
 
 
 class RateLimited:
@@ -236,26 +217,6 @@ def test_a_request_is_counted_when_it_leaves_and_not_when_the_budget_makes_it_wa
     on_test_clock(run(four, "Q", pool, budget=Budget(tokens=190), run_dead_steps=True))
 
     assert [at - times[0] for at in times] == pytest.approx([0, 40, WINDOW_S, WINDOW_S + 40], abs=1.1)
-
-
-def test_calls_that_are_refused_as_too_many_lead_to_fewer_at_once() -> None:
-    seen: list[int] = []
-
-    async def answer(call: Call) -> Reply:
-        seen.append(worker.in_flight)
-        await asyncio.sleep(1)
-        if worker.in_flight > 2:
-            raise WorkerFailure("HTTP 429", retryable=True, status=429)
-        return Reply("x")
-
-    worker = Answering(answer)
-    pool = pool_of(worker, entries=[{"retries": 1}])
-
-    done = on_test_clock(run(WIDE, "Q", pool))
-
-    assert done.status == "done"
-    assert max(seen[:6]) == 6
-    assert max(seen[6:]) <= 3
 
 
 def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.interpreter.toy_workers import FREE, Answering, always, in_turn, on_test_clock
 
 from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntry, Workflow, WorkflowError
-from wfdsl.interpreter import events
 from wfdsl.interpreter.budget import Budget, BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of
 from wfdsl.interpreter.record import Run
@@ -87,14 +86,6 @@ async def test_every_nested_worker_sees_the_step_s_own_messages() -> None:
     assert nested[1].messages[:2] == nested[0].messages[:2]
 
 
-async def test_at_the_cap_nested_workflows_are_offered_no_conductor() -> None:
-    conductor = ScriptedConductor()
-
-    await run(OUTER, "Q", conducted(conductor, echoing()))
-
-    assert conductor.offered == [(0,)]
-
-
 async def test_below_the_cap_a_nested_workflow_may_nest_again() -> None:
     twice = ScriptedConductor(Workflow((Step(1, "deeper"),)))
 
@@ -150,13 +141,6 @@ async def test_the_budget_covers_the_whole_tree_of_runs() -> None:
     assert caught.value.run.steps[1].usage == Usage(17, 8)
 
 
-async def test_a_failed_nested_step_fails_the_run_and_is_named() -> None:
-    failing = in_turn(Reply("ok"), Reply("ok"), WorkerFailure("HTTP 404", retryable=False))
-
-    with pytest.raises(RunFailed, match=r"step 1, worker 1 \(conductor\): step 1/0/1 failed, worker 0 \(plain\)"):
-        await run(OUTER, "Q", conducted(ScriptedConductor(), failing))
-
-
 async def test_a_resumed_run_replays_the_conductor_and_its_nested_steps(tmp_path: Path) -> None:
     model = always("model_id = ...")
     worker = in_turn(Reply("a"), Reply("b"), WorkerFailure("down", retryable=False), Reply("c"), Reply("d"))
@@ -185,17 +169,6 @@ async def test_a_node_whose_process_died_has_the_cost_of_its_conductors_rejected
     (step,) = run_of(path, done.id).steps
 
     assert (step.usage, step.paid_usd, step.list_usd) == (Usage(14, 6), 0.75, 0.75)
-
-
-async def test_the_events_of_a_nested_run_carry_its_path() -> None:
-    heard: list[Any] = []
-
-    await run(OUTER, "Q", conducted(ScriptedConductor(), echoing()), on_event=heard.append)
-
-    started = [event.path for event in heard if isinstance(event, events.RunStarted)]
-    finished = [event.path for event in heard if isinstance(event, events.RunFinished)]
-    assert started == [(), (1, 0)]
-    assert finished == [(1, 0), ()]
 
 
 def test_a_cancelled_run_cancels_its_nested_runs() -> None:

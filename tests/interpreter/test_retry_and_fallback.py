@@ -207,13 +207,6 @@ def test_no_fallback_worker_outlasts_the_run_s_own_time() -> None:
     assert on_test_clock(timed(timeout_s=30)) == pytest.approx(30.0)
 
 
-def test_when_every_worker_uses_up_its_time_the_error_names_each() -> None:
-    pool = pool_of(Answering(hang), Answering(hang), entries=[{"fallback": "w1"}, {}])
-
-    with pytest.raises(RunFailed, match=r"timed out while .*; fallback worker 1 \(w1\): timed out while"):
-        on_test_clock(run(ONE, "Q", pool, step_timeout_s=20))
-
-
 def test_a_worker_is_told_the_deadline() -> None:
     worker = always("x")
 

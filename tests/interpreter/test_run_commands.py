@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from tests.interpreter.toy_workers import always, in_turn, pool_of
 
-from wfdsl import Conductor, Pool, RunFailed, Step, Workflow
+from wfdsl import Conductor, Pool, Step, Workflow
 from wfdsl.cli.display.progress import Progress
 from wfdsl.cli.main import main
 from wfdsl.interpreter.record import Run
@@ -139,24 +139,6 @@ def test_a_run_is_resumed_from_another_folder_on_the_pool_that_it_was_started_on
     resumed = main(["runs", "resume", "last", "--budget-calls", "3"])
 
     assert (resumed, capsys.readouterr().out) == (0, "one\n")
-
-
-def test_replies_that_do_not_fit_the_pool_any_more_are_paid_for_again_only_if_asked(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_plan("--budget-calls", "2")
-    write_pool(["other", "answer"], ["other"])
-    capsys.readouterr()
-
-    stopped = main(["runs", "resume", "last", "--budget-calls", "9"])
-    message = capsys.readouterr().err.splitlines()[-1]
-    charged = json.loads(_out(capsys, "runs", "list", "--json"))["calls"]
-    accepted = main(["runs", "resume", "last", "--budget-calls", "9", "--ask-again"])
-
-    assert (stopped, charged, accepted) == (2, 2, 0)
-    assert "step 0, worker a: the journal has its reply, but to another request" in message
-    assert "--ask-again" in message
-    assert capsys.readouterr().out == "answer\n"
 
 
 def _out(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -321,23 +303,6 @@ def test_a_run_on_the_small_model_says_that_no_pool_is_named(home: Path, capsys:
     assert "no pool is named" not in notes("--quiet") + notes("--pool", "local")
 
 
-async def test_the_terminal_table_has_a_row_per_step() -> None:
-    page = io.StringIO()
-    console = Console(file=page, force_terminal=True, width=100, color_system=None)
-    failing = in_turn(WorkerFailure("HTTP 404: no such model", retryable=False))
-
-    pool, names = pool_of(always("x"), failing), ["n0", "n1", "n2", "n3"]
-
-    with Progress(console, live=True) as display, pytest.raises(RunFailed):
-        await run(BRANCHES, "Q", pool, names=names, on_event=display)
-
-    last = page.getvalue().split("\x1b[2K")[-1]
-    final = page.getvalue()[-len(last) - 600 :]
-    assert "HTTP 404: no such model" not in final  # the command prints it
-    assert "failed" in final
-    assert "cannot change the answer" in final
-
-
 async def test_what_a_conductor_wrote_is_drawn_above_the_table() -> None:
     page = io.StringIO()
     console = Console(file=page, force_terminal=True, width=100, color_system=None)
@@ -356,16 +321,6 @@ def in_words(text: str) -> Any:
         return text
 
     return answer
-
-
-def test_a_spent_budget_still_prints_what_has_been_paid_for(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = run_plan("--json", "--budget-calls", "2")
-
-    partial = Run.from_json(capsys.readouterr().out)
-    assert (code, partial.status, partial.answer) == (4, "budget", None)
-    assert [step.response for step in partial.steps] == ["one", "bee", None, None]
-    assert partial.charged is not None
-    assert partial.charged.calls == 2
 
 
 def test_without_a_journal_nothing_is_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

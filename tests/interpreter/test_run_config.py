@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.interpreter.toy_workers import always, pool_of
@@ -18,23 +17,6 @@ ONE = Workflow((Step(0, "a"),))
 def test_an_option_that_does_not_exist_is_refused_with_a_guess() -> None:
     with pytest.raises(UsageError, match=r"no option 'concurency'. Did you mean concurrency\?"):
         configured(None, {"concurency": 3})
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (0, "concurrency must be at least 1 (got 0)"),
-        (True, "concurrency must be a whole number (got True)"),
-        ([1], "concurrency must be a whole number"),
-    ],
-)
-async def test_a_value_that_does_not_fit_is_refused(value: Any, message: str) -> None:
-    await run(ONE, "Q", pool_of(always()), concurrency=1)
-
-    with pytest.raises(UsageError) as caught:
-        await run(ONE, "Q", pool_of(always()), concurrency=value)
-
-    assert str(caught.value) == message
 
 
 async def test_the_journal_keeps_the_configuration(tmp_path: Path) -> None:

@@ -136,21 +136,6 @@ def test_a_run_in_another_process_is_shown_as_running_until_that_is_killed(
     assert len(run_of(journal, summaries(journal)[0].id).lost) == 2
 
 
-def test_the_calls_that_a_killed_run_has_lost_are_named_when_it_is_resumed(
-    flying: subprocess.Popen[bytes], server: ChatServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flying.kill()
-    flying.wait()
-    server.delay_s = 0.0
-
-    code = main(["runs", "resume", "last", "--quiet"])
-
-    err = capsys.readouterr().err
-    assert code == 0
-    assert "step 0, m: was in flight; stays charged at up to " in err
-    assert "step 1, n: was in flight; stays charged at up to " in err
-
-
 def test_a_call_that_an_earlier_process_lost_stays_lost_while_it_is_made_again() -> None:
     run = record(row(0, status="lost"), row(0))
 

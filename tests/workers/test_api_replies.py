@@ -13,7 +13,7 @@ import pytest
 from tests.workers.wire import ANSWER, KINDS, ask, call, entry_for, good_body, good_events, reply, serving, stream
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Usage
+from wfdsl.protocols import Call, Message, Usage
 from wfdsl.workers.entry import Prices
 from wfdsl.workers.pool import Pool
 
@@ -459,15 +459,14 @@ async def test_a_price_that_is_not_known_is_none_and_never_zero(kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_long_conversation_is_sent_as_it_is(kind: str) -> None:
-    talk: Any = tuple({"role": role, "content": "x" * 34} for role in ("user", "assistant") for _ in range(5_000))
-    async with serving(_json(good_body(kind))) as wire:
-        pool = Pool([entry_for(kind, wire.url)])
-        async with pool.open():
-            await pool.worker(0)(call())
-            before = time.process_time()
-            await pool.worker(0)(Call(talk))
-            cpu_s = time.process_time() - before
+async def test_a_long_conversation_is_sent_without_a_look_at_each_message(kind: str) -> None:
+    question = Message(role="user", content="What is 17 * 23?")
+    body = json.dumps(good_body(kind)).encode()
+    took: list[float] = []
+    async with serving(reply(body)) as wire, Pool([entry_for(kind, wire.url)]).open() as pool:
+        for count in (1, 2000):
+            began = time.process_time()
+            await pool.worker(0)(Call((question,) * count))
+            took.append(time.process_time() - began)
 
-    assert len(wire.requests[1].body["input" if kind == "responses" else "messages"]) == 10_000
-    assert cpu_s < 0.7, "each message costs 0.15 ms and more where its types are looked at"
+    assert took[1] < 0.15  # seconds; a conversion by types, as SDKs make it, takes 0.3 for so many

@@ -333,6 +333,8 @@ async def test_a_broken_event_is_a_failure(kind: str) -> None:
 SAID = [
     (400, "Your credit balance is too low to access the API.", "no credit left", False, False),
     (400, "This model's maximum context length is 8192 tokens.", "context", False, True),
+    (400, "System role not supported", "--deep", False, False),
+    (400, "Conversation roles must alternate user/assistant/user/assistant/...", "--deep", False, False),
     (500, "the request exceeds the available context size", "", False, True),
     (500, "request (9000 tokens) exceeds the context", "", False, True),
     (500, "internal error", "", True, False),

@@ -19,7 +19,7 @@ from wfdsl.conductor.policy import ROOT, ROOT_WORKFLOW, Solution
 from wfdsl.conductor.prompt import Prompt, question_text
 from wfdsl.conductor.round_log import KEY, RoundLog
 from wfdsl.conductor.rounds import Rounds
-from wfdsl.conductor.settings import ConductorSettings, resolve
+from wfdsl.conductor.settings import resolve
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.config import RunConfig, RunRequest, configured, split_options
@@ -195,12 +195,21 @@ class Conductor:
         if not isinstance(handle, ConductorCall):
             raise UsageError('a Conductor in a pool needs the provider "conductor", so that its step can run workflows')
         self._require_whole_pool()
-        handle.use_provider(self.entry.provider)
-        _require_priced_model(self._model, handle)
+        handle.provider = self.entry.provider
         async with self.open():
-            model = self._model.worker(0)
-            listing = WorkerListing.of(handle.pool)
-            return await Rounds(self.settings, model, handle, listing, handle.messages).finish()
+            return await self._rounds(handle, handle.messages).finish()
+
+    def _rounds(self, handle: ConductorCall, question: Question, numbers: Mapping[int, int] | None = None) -> Rounds:
+        """The rounds in which it answers a step; `numbers` are those of the workers as it is shown them.
+
+        Raises:
+            UsageError: its model has no known price, under a budget in dollars.
+        """
+        tracker = handle.environment.budget
+        if tracker is not None:
+            require_priced([profile_of(self._model, 0)], tracker.budget)
+        listing = WorkerListing.of(handle.pool, numbers)
+        return Rounds(self.settings, self._model.worker(0), handle, listing, question)
 
     def _require_whole_pool(self) -> None:
         config = self.config
@@ -216,8 +225,7 @@ class Conductor:
         if self.settings.default is not None:
             require_runnable(self.settings.default, offered, depth)
         numbers = shuffled_numbers(self.config, offered, text)
-        root = _RootConductor(self._model, self.settings, question, numbers, step_timeout_s)
-        return _RootPool(offered, self._model, root)
+        return _RootPool(offered, self, question, numbers, step_timeout_s)
 
 
 def _model(model: Any) -> WorkerEntry | Worker:
@@ -242,49 +250,35 @@ def _pool_of_one(model: WorkerEntry | Worker, entry: WorkerEntry | None) -> Pool
     return Pool.from_workers([(entry or WorkerEntry(name="conductor", provider="function", retries=0), model)])
 
 
-class _RootConductor:
-    """The worker of the root step: a Conductor that answers one question, whatever its step is told."""
+class _RootPool:
+    """A pool with the root Conductor at index -1, next to the workers that it is offered.
+
+    It answers one question, whatever its step is told.
+    """
 
     def __init__(
         self,
-        model: Pool,
-        settings: ConductorSettings,
+        pool: Pool,
+        conductor: Conductor,
         question: Question,
         numbers: Mapping[int, int] | None,
         step_timeout_s: float | None,
     ) -> None:
-        """`model` is a pool of one: the Conductor's own model. The time limit is for the workers' steps."""
-        self._model = model
-        self._settings = settings
+        """The time limit is for the workers' steps."""
+        self._pool = pool
+        self._conductor = conductor
         self._question = question
         self._numbers = numbers
         self._step_timeout_s = step_timeout_s
         self.unplaced: list[RoundLog] = []
+        """Logs of rounds that no run holds."""
 
-    async def __call__(self, call: Call) -> Reply:
-        """Answer.
-
-        Raises:
-            WorkerFailure, RunFailed, BudgetExhausted: as `Rounds.finish` does.
-            UsageError: the model has no known bound, under a budget.
-        """
-        handle: Any = call.run
-        handle.limit_steps(self._step_timeout_s)
-        _require_priced_model(self._model, handle)
-        listing = WorkerListing.of(handle.pool, self._numbers)
-        rounds = Rounds(self._settings, self._model.worker(0), handle, listing, self._question)
+    async def _answer(self, call: Call) -> Reply:
+        handle: ConductorCall = call.run
+        handle.level = replace(handle.level, step_timeout_s=self._step_timeout_s)
+        rounds = self._conductor._rounds(handle, self._question, self._numbers)
         self.unplaced = rounds.unplaced
         return await rounds.finish()
-
-
-class _RootPool:
-    """A pool with the root Conductor at index -1, next to the workers that it is offered."""
-
-    def __init__(self, pool: Pool, model: Pool, root: _RootConductor) -> None:
-        """`model` is a pool of one: the Conductor's own model."""
-        self._pool = pool
-        self._model = model
-        self._root = root
 
     @property
     def name(self) -> str:
@@ -301,19 +295,14 @@ class _RootPool:
         """The root Conductor, then the Conductors among the workers."""
         return (ROOT, *self._pool.conductors)
 
-    @property
-    def unplaced(self) -> list[RoundLog]:
-        """Logs of rounds that no run holds."""
-        return self._root.unplaced
-
     def entry(self, index: int) -> WorkerEntry:
         """The entry of a worker, or of the Conductor's model."""
-        return self._model.entry(0) if index == ROOT else self._pool.entry(index)
+        return self._conductor.entry if index == ROOT else self._pool.entry(index)
 
     def worker(self, index: int) -> Worker:
         """A worker, or the Conductor."""
         if index == ROOT:
-            return self._root
+            return self._answer
         try:
             return self._pool.worker(index)
         except UsageError as error:
@@ -326,16 +315,5 @@ class _RootPool:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[_RootPool]:
         """Keep the clients of workers and model up inside the block."""
-        async with self._pool.open(), self._model.open():
+        async with self._pool.open(), self._conductor.open():
             yield self
-
-
-def _require_priced_model(model: Pool, handle: ConductorCall) -> None:
-    """Refuse a Conductor whose completions have no known price, where there is a budget to keep.
-
-    Raises:
-        UsageError: its model has no price under a dollar budget.
-    """
-    tracker = handle.environment.budget
-    if tracker is not None:
-        require_priced([profile_of(model, 0)], tracker.budget)

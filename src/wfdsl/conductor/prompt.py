@@ -45,7 +45,6 @@ _PLACEHOLDERS: Final = {
     "reask": ("problems", "mark"),
 }
 _NEEDED: Final = {
-    "system": (),
     "ask": ("question", "workers", "examples"),
     "example": ("question",),
     "worker": ("ordinal", "description"),
@@ -97,11 +96,6 @@ class Prompt:
         examples = [list(row_of(example).values()) for example in self.examples.examples]
         content = json.dumps([self.name, self.version, self.texts, self.examples.name, examples], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
-
-    @property
-    def says_effort(self) -> bool:
-        """Whether the model is told how much to spend."""
-        return "effort" in self._templates["ask"].used
 
     @property
     def fingerprint(self) -> dict[str, Any]:
@@ -251,17 +245,6 @@ class PromptText:
         parts = self._parts
         return "".join([values[part] if at % 2 else part for at, part in enumerate(parts)])
 
-    def require(self, where: str, *needed: str) -> PromptText:
-        """This text, if the placeholders that it needs are there.
-
-        Raises:
-            UsageError: one is missing.
-        """
-        for name in needed:
-            if name not in self.used:
-                raise UsageError(f"{where} has no {{{name}}}: the text has to show it")
-        return self
-
 
 def shipped_prompts() -> tuple[str, ...]:
     """The names of the template sets that come with the package, sorted."""
@@ -342,7 +325,8 @@ def check_texts(path: Path, tables: dict[str, Any]) -> None:
         if not isinstance(tables.get(key), kind):
             raise UsageError(f"{path}: a template set needs {key}, as {'a number' if kind is int else 'a text'}")
     for field, names in _NEEDED.items():
-        if names:
-            PromptText(tables[field], _PLACEHOLDERS[field]).require(f"{path}: {field}", *names)
+        for name in names:
+            if f"{{{name}}}" not in tables[field]:
+                raise UsageError(f"{path}: {field} has no {{{name}}}: the text has to show it")
     if "{effort}" in tables["ask"] and not all(tables[field] for field in _EFFORT_TEXTS):
         raise UsageError(f"{path}: ask has {{effort}}, so {', '.join(_EFFORT_TEXTS)} must be given")

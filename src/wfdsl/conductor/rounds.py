@@ -140,7 +140,7 @@ class Rounds:
             profile=self._config.profile,
             access=self._config.access,
             recursion=number > 0,
-            depth_left=self._handle.depth,
+            depth_left=self._handle.level.depth,
         )
 
     async def _act(self, number: int, checked: Checked, written: tuple[Completion, ...]) -> bool:
@@ -164,8 +164,8 @@ class Rounds:
         default = self._settings.default
         if default is None:
             self.unplaced.append(self._log(0, "failed", written, NO_WORKFLOW))
-            raise _no_workflow(written)
-        require_runnable(default, self._handle.pool, self._handle.depth)
+            raise self._no_workflow(written)
+        require_runnable(default, self._handle.pool, self._handle.level.depth)
         text = print_completion(self._listing.from_pool(default))
         return await self._run(0, default, self._log(0, "ran-default", written), text)
 
@@ -227,11 +227,12 @@ class Rounds:
         numbering = tuple(sorted(self._listing.pool_indices.items()))
         return RoundLog(number, result, written, self._settings.prompt.fingerprint, numbering, reason)
 
-
-def _no_workflow(written: tuple[Completion, ...]) -> WorkerFailure:
-    problems = "; ".join(written[-1].problems)
-    return WorkerFailure(
-        f"{UNWRITTEN}{counted(len(written), 'completion')}; the last one: {problems}; "
-        "give a default workflow, more re-asks, a grammar or a stronger model",
-        retryable=False,
-    )
+    def _no_workflow(self, written: tuple[Completion, ...]) -> WorkerFailure:
+        problems, cure = "; ".join(written[-1].problems), "a grammar or a stronger model"
+        if self._settings.grammar is not None:
+            cure = "a server that applies the grammar (`wfdsl pools check --deep` says whether it does)"
+        return WorkerFailure(
+            f"{UNWRITTEN}{counted(len(written), 'completion')}; the last one: {problems}; "
+            f"give a default workflow, more re-asks, or {cure}",
+            retryable=False,
+        )

@@ -272,10 +272,9 @@ class CallPipeline:
         """Ask the worker once: when its limits allow it, and once the budget has reserved the call's upper bound."""
         handle: StepCall = call.run
         environment, profile, limits = handle.environment, self.profile, self._limits
-        limiters = (*environment.limiters, limits.concurrency)
+        limiters = (*environment.limiters, *limits.concurrency)
         waits_first = not (limits.pace.is_open or limits.per_minute)
-        if waits_first or not _try_acquire(limiters):
-            await _queue_for(limiters, limits.pace if waits_first else None, handle)
+        await _queue_for(limiters, limits.pace if waits_first else None, handle)
         taken: list[Taking] = []
         bound: BudgetUsage | None = None
         used: BudgetUsage | None = None  # until it is known, the bound stays charged
@@ -332,10 +331,8 @@ class CallPipeline:
             is_plain = type(error).__str__ is BaseException.__str__
             said = str(error) if is_plain else traceback.format_exception_only(error)[-1].strip()  # never raises
             raise WorkerFailure(said, retryable=False) from error
-        if reply.paid_usd != 0 or reply.list_usd != 0 or not reply.usage.total_tokens or not self.profile.costs:
-            return reply
         cost = self.profile.cost_usd(reply.usage)
-        return replace(reply, paid_usd=cost, list_usd=cost)
+        return replace(reply, paid_usd=cost, list_usd=cost) if cost and reply.paid_usd == reply.list_usd == 0 else reply
 
     async def _journaled(self, call: Call, journal: RunJournal) -> Reply:
         """Note the attempt before it is made, and keep its reply before anything uses it."""
@@ -430,16 +427,6 @@ def _limits_of_wait(call: Call) -> tuple[float, float | None]:
     environment: Environment = call.run.environment
     left = None if call.deadline is None else call.deadline - environment.clock.steady()
     return environment.config.longest_wait_s, left
-
-
-def _try_acquire(limiters: tuple[ConcurrencyLimiter, ...]) -> bool:
-    """Take a place in all limiters, or in none."""
-    for count, limiter in enumerate(limiters):
-        if not limiter.try_acquire():
-            for earlier in limiters[:count]:
-                earlier.release()
-            return False
-    return True
 
 
 async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None, handle: StepCall) -> None:

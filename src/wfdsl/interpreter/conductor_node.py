@@ -78,29 +78,18 @@ class ConductorCall(StepCall):
         """`level` is the one of the workflows inside the node, `run_workflow` the execution's, which is above this."""
         super().__init__(environment, path, profile.index, messages)
         self._profile = replace(profile, conductor=False, fallbacks=())
-        self._provider = profile.entry.provider
         self._run_workflow = run_workflow
-        self._level = level
+        self.level = level
+        """What nested workflows may use, and how deep they may be nested."""
+        self.provider = str(profile.entry.provider)
+        """Who provides the Conductor's own model; a pool's entry only says that the worker is a Conductor."""
         self.replies: list[Reply] = []
         """The Conductor's own completions, those that could not be used included."""
 
     @property
     def pool(self) -> WorkerPool:
         """What nested workflows may use: the run's pool, at the last level without its Conductors."""
-        return self._level.pool
-
-    @property
-    def depth(self) -> int:
-        """How many levels of Conductor nodes a nested workflow may have."""
-        return self._level.depth
-
-    def use_provider(self, provider: str) -> None:
-        """Say who provides the Conductor's own model; a pool's entry only says that the worker is a Conductor."""
-        self._provider = provider
-
-    def limit_steps(self, step_timeout_s: float | None) -> None:
-        """Limit each step of nested workflows to a number of seconds; None: no limit."""
-        self._level = replace(self._level, step_timeout_s=step_timeout_s)
+        return self.level.pool
 
     async def ask(
         self,
@@ -123,12 +112,12 @@ class ConductorCall(StepCall):
             path,
             environment.sample_id,
             {**sampling_settings(environment.config.seed, path), **(settings or {})},
-            self._level.deadline,
+            self.level.deadline,
             None,
             handle,
         )
         profile, clock = self._profile, environment.clock
-        self.emit(CompletionStarted(path, profile.name, clock.now(), self._provider, profile.entry.model))
+        self.emit(CompletionStarted(path, profile.name, clock.now(), self.provider, profile.entry.model))
         try:
             reply = await CallPipeline(worker, profile).ask(call)
         except BaseException as error:
@@ -164,7 +153,7 @@ class ConductorCall(StepCall):
                 workflow,
                 self.messages if question is None else question,
                 self.environment,
-                self._level,
+                self.level,
                 names=names,
                 prefix=(*self.path, round_number),
                 previous=previous,

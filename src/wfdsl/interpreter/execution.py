@@ -310,9 +310,8 @@ class Execution:
             nested=handle.nested,
         )
         if reply is not None:
-            record.response, record.finish, record.ending = reply.text, reply.finish, reply.ending
-            record.model = reply.model
-            record.thinking, record.replayed, record.answered_by = reply.thinking, handle.replayed, handle.answered_by
+            record.take(reply)
+            record.replayed, record.answered_by = handle.replayed, handle.answered_by
         return record
 
     def _snapshot(self, step: int) -> StepRecord:

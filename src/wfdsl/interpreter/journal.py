@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from lzma import LZMAError
-from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 from wfdsl.errors import JournalFailure, RunInUse, UsageError
@@ -79,9 +78,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     async def claim(self, run_id: str, request: RunRequest) -> RunJournal:

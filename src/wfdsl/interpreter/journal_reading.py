@@ -414,11 +414,8 @@ class _Unfinished:
             paid_usd=paid_usd,
             list_usd=list_usd,
         )
-        if last.answer is None or last.reply is None:
-            return found
-        reply = last.reply
-        found.response, found.finish, found.ending = reply.text, reply.finish, reply.ending
-        found.model, found.thinking = reply.model, reply.thinking
+        if last.answer is not None and last.reply is not None:
+            found.take(last.reply)
         return found
 
     def _node(

@@ -31,34 +31,19 @@ _INCREASE, _DECREASE = 0.1, 0.7
 
 
 class ConcurrencyLimiter:
-    """Lets a number of calls through at a time, first come, first served.
+    """Lets a number of calls through at a time, first come, first served. Unlike a semaphore it belongs to no loop."""
 
-    Unlike a semaphore its limit can change while calls are active, and it belongs to no event loop. Invariant: while
-    a call waits, at least `limit` calls are active.
-    """
-
-    def __init__(self, limit: float = math.inf) -> None:
-        self.limit = limit
-        """How many may be active; a fraction counts as the next lower number."""
-        self.active = 0
-        self.waiting: deque[asyncio.Future[None]] | None = None
-        """Made when the first call has to wait: most limiters of a run never make one wait."""
-
-    def try_acquire(self) -> bool:
-        """Take a place if there is one and no call waits for it."""
-        if self.waiting or self.active + 1 > self.limit:
-            return False
-        self.active += 1
-        return True
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> None:
         """Take a place, once there is one."""
-        if self.try_acquire():
+        if self._free and not self._waiting:
+            self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        if self.waiting is None:
-            self.waiting = deque()
-        self.waiting.append(turn)
+        self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -68,17 +53,12 @@ class ConcurrencyLimiter:
 
     def release(self) -> None:
         """Give the place back, to the next call that waits."""
-        self.active -= 1
-        if self.waiting:
-            self.admit()
-
-    def admit(self) -> None:
-        """Let calls that wait take free places; to be called after the limit has grown."""
-        while self.waiting and self.active + 1 <= self.limit:
-            turn = self.waiting.popleft()
+        while self._waiting:
+            turn = self._waiting.popleft()
             if not turn.done():
-                self.active += 1
                 turn.set_result(None)
+                return
+        self._free += 1
 
 
 class Pace:
@@ -103,7 +83,7 @@ class Pace:
         """When the refusals began, if no call has succeeded since."""
         self._served, self._counted_from = 0, _now()
         """Calls that have succeeded since a time."""
-        self._door = ConcurrencyLimiter(1)
+        self._door = asyncio.Lock()
 
     @property
     def is_open(self) -> bool:
@@ -112,8 +92,7 @@ class Pace:
 
     async def turn(self) -> None:
         """Wait until a call may leave, first come, first served."""
-        await self._door.acquire()
-        try:
+        async with self._door:
             while (held_s := self.held_s()) > 0:  # noqa: ASYNC110  (time is what is waited for)
                 await asyncio.sleep(min(held_s, _ROUND_S))  # a success may shorten it
             now = _now()
@@ -121,8 +100,6 @@ class Pace:
                 self._grow(min((now - self._left_at) / _ROUND_S, 1.0))
             self._left += 1
             self._left_at, self._next_at = now, max(self._next_at, now - _LATENESS_S) + 1 / self.rate
-        finally:
-            self._door.release()
 
     def _grow(self, rounds: float) -> None:
         if self.rate >= self._threshold:
@@ -186,18 +163,15 @@ class RateWindow:
     def __init__(self, limit: float) -> None:
         self._limit = limit
         self._taken: deque[Taking] = deque()
-        self._door = ConcurrencyLimiter(1)
+        self._door = asyncio.Lock()
 
     async def take(self, amount: float) -> Taking:
         """Wait until there is room for an amount, first come, first served, and take it."""
-        await self._door.acquire()
-        try:
+        async with self._door:
             while (wait_s := self._wait_s(amount)) > 0:  # noqa: ASYNC110  (time is what is waited for)
                 await asyncio.sleep(wait_s)
             self._taken.append(Taking(amount, _now()))
             return self._taken[-1]
-        finally:
-            self._door.release()
 
     def _wait_s(self, amount: float) -> float:
         """Seconds until the window has to be looked at again; 0: there is room."""
@@ -215,7 +189,7 @@ class WorkerLimits:
 
     def __init__(self, profile: WorkerProfile) -> None:
         limits = profile.entry.limits
-        self.concurrency = ConcurrencyLimiter(limits.concurrency or math.inf)
+        self.concurrency = () if limits.concurrency is None else (ConcurrencyLimiter(limits.concurrency),)
         self.pace = Pace()
         self.requests = None if limits.requests_per_minute is None else RateWindow(limits.requests_per_minute)
         self.tokens = None if limits.tokens_per_minute is None else RateWindow(limits.tokens_per_minute)

@@ -132,6 +132,11 @@ class StepRecord:
         """How long the step took; None if it is not over."""
         return None if self.started is None or self.finished is None else self.finished - self.started
 
+    def take(self, reply: Reply) -> None:
+        """Fill in what the worker answered."""
+        self.response, self.finish, self.ending = reply.text, reply.finish, reply.ending
+        self.model, self.thinking = reply.model, reply.thinking
+
     def picture(self) -> StepStatus:
         """The state of the step, as pictures show it."""
         state: State

@@ -95,7 +95,9 @@ async def run(
         names = workflow.labels.names
     if workflow.labels is not None and workflow.labels.title:
         origin = {"title": workflow.labels.title, **(origin or {})}
-    check_names(names, workflow)
+    if names is not None and len(names) != len(workflow.steps):
+        count = len(workflow.steps)
+        raise UsageError(f"names must hold one name for each step: the workflow has {count} (got {len(names)})")
     run_id = new_run_id() if run_id is None else run_id
     tracker = budget if isinstance(budget, BudgetTracker) else None
     limits = budget if isinstance(budget, Budget) else UNLIMITED if tracker is None else tracker.budget
@@ -352,20 +354,8 @@ def _require_unicode(text: str) -> None:
         ) from None
 
 
-def check_names(names: Any, workflow: Workflow) -> None:
-    """Check the display names of the steps.
-
-    Raises:
-        UsageError: they are not one text for each step.
-    """
-    if names is None:
-        return
-    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"names must be a list with a text for each step (got {_shown(names)})")
-    if len(names) != len(workflow.steps):
-        raise UsageError(
-            f"names must hold one name for each step: the workflow has {len(workflow.steps)} (got {len(names)})"
-        )
+def _are_names(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(name, str) for name in value)
 
 
 def _is_pool(value: Any) -> bool:
@@ -387,14 +377,9 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a Workflow: write wfdsl.load(FILE, pool=pool) or wfdsl.parse(TEXT)",
     ),
     "pool": (_is_pool, 'a Pool: write Pool.load("openai:gpt-5"), Pool.load(FILE) or Pool.from_functions([...])'),
-    "budget": (
-        lambda value: isinstance(value, Budget | BudgetTracker | None),
-        "a Budget, such as Budget(usd=1.0), or a BudgetTracker",
-    ),
-    "journal": (
-        lambda value: isinstance(value, Journal | str | Path | None),
-        "a Journal, or the path of one",
-    ),
+    "budget": (lambda value: isinstance(value, Budget | BudgetTracker | None), "a Budget, such as Budget(usd=1.0)"),
+    "journal": (lambda value: isinstance(value, Journal | str | Path | None), "a Journal, or the path of one"),
+    "names": (lambda value: value is None or _are_names(value), "a list with a text for each step"),
     "on_event": (
         lambda value: value is None or _is_listener(value),
         "a plain function that takes an event, not an async one",

@@ -31,7 +31,6 @@ TOKENS_OF_IMAGE = 50_000
 """More than the dearest models count for one image, so that a budget holds. Our choice."""
 _PLAIN_MESSAGE = 2
 """The fields of a message that is only a text."""
-_MUCH = Usage(1_000_000, 1_000_000)
 _NOT_IDENTITY = {
     "description",
     "tags",
@@ -70,17 +69,7 @@ class WorkerProfile:
     @cached_property
     def priced(self) -> bool:
         """Whether there is a price list."""
-        return self.cost_usd(_MUCH) is not None
-
-    @cached_property
-    def free(self) -> bool:
-        """Whether the price list says that it costs nothing."""
-        return self.cost_usd(_MUCH) == 0
-
-    @property
-    def costs(self) -> bool:
-        """Whether the price list says that it costs something."""
-        return self.priced and not self.free
+        return self.cost_usd(Usage()) is not None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -135,8 +124,7 @@ class WorkerProfile:
         read, written = self.input_bound(call.messages), self.output_bound(call.settings)
         if "tools" in call.settings:
             read += len(json.dumps(call.settings["tools"]))
-        usd = 0.0 if self.free else self.entry.most_usd(read, written) or 0.0
-        return BudgetUsage(1, read + written, usd)
+        return BudgetUsage(1, read + written, self.entry.most_usd(read, written) or 0.0)
 
     def usage_of_reply(self, call: Call, reply: Reply) -> BudgetUsage:
         """What a reply is charged; a token per byte of question and reply if the provider counts no tokens."""

@@ -59,6 +59,8 @@ _NO_CREDIT: Final = re.compile("credit balance|insufficient (?:balance|credit|qu
 _TOO_LONG: Final = re.compile(
     "max_model_len|context (?:length|size|window)|exceeds? the (?:available )?context|prompt is too long", re.IGNORECASE
 )
+_NO_SUCH_ROLE: Final = re.compile("system (?:role|message)|roles must alternate", re.IGNORECASE)
+"""What chat templates say that take no system message, such as Gemma's and Mistral's."""
 _ERROR_STATUS: Final = re.compile("[45][0-9]{2}")
 _CURES: Final = {
     400: "the request does not suit this model; look at the worker's settings and the length of its context",
@@ -104,6 +106,8 @@ async def status_failure(response: httpx2.Response, scrub: Scrubber) -> WorkerFa
     cure = "the server redirects: set base_url to the new place" if status < 400 else _CURES.get(status, "")
     if _NO_CREDIT.search(reason):
         cure = _CURES[402]
+    elif status == 400 and _NO_SUCH_ROLE.search(reason):
+        cure = "serve the model with a chat template that takes it; `wfdsl pools check --deep` says what else it lacks"
     too_long = _is_too_long(status, _code(body), reason)
     return WorkerFailure(
         _sentence(f"HTTP {status}: {reason}", cure),
