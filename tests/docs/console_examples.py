@@ -1,7 +1,8 @@
 """Console examples of a page: `$ command` lines, run in a folder of the page's own, and what they print.
 
-`wfdsl` and `wfdsl-train` run in this process; a command with a pipe or a redirection runs in a shell. Times, run ids, token counts and what they cost are not compared, nor are the
-words of a model's answer. A line of the page that holds only `...` matches any lines.
+`wfdsl` and `wfdsl-train` run in this process; a command with a pipe or a redirection runs in a shell. Times, run ids,
+token counts and what they cost are not compared, nor are the words of a model's answer. A line of the page that holds
+only `...` matches any lines.
 """
 
 from __future__ import annotations

@@ -138,6 +138,8 @@ class _Page:
                 assert matches(actual, command.output), (
                     f"{example.place}: `{command.text}` prints\n{actual}\nand the page shows\n{command.output}"
                 )
+                unseen = self._console.code and command.output.strip() in ("", "...")
+                assert not unseen, f"{example.place}: `{command.text}` ends with {self._console.code}\n{actual}"
             else:
                 _assert_understood(command, example.place)
 
