@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.write_baselines import baseline_table, parameter_table
+from tests.docs.write_tables import baseline_table, parameter_table
 from wfdsl.evaluation.baselines.catalogue import BASELINES
 from wfdsl.evaluation.policy_names import policy_of
 from wfdsl.tasks.task import save_tasks
