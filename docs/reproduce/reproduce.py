@@ -89,7 +89,7 @@ class Table:
         names["validation"] = f"{GYM}@train" if gym else args.validation
         words += [word for _, policy, _ in self.rows for word in ("--policy", policy.format(**names))]
         if args.dry_run and self.training is not None:
-            print(f"{self.training} would be done first, for nothing; gym/seven stands for its model")
+            print(f"a training of {self.training.grpo} iterations is done first, for nothing; here {GYM} is its model")
         if args.dry_run or not gym:
             code = wfdsl([*words, "--dry-run"])
             if args.dry_run or code or not agreed(args.budget_usd):

@@ -184,6 +184,7 @@ class Reward:
         *,
         sample_ids: Sequence[str] | None = None,
         previous: Sequence[tuple[str, str] | None] | None = None,
+        offers: Sequence[WorkerListing | None] | None = None,
     ) -> list[Scored]:
         """Score completions, each of the task at the same position.
 
@@ -192,23 +193,27 @@ class Reward:
             tasks: Tasks, or ids of those that the reward was made with.
             sample_ids: With a journal, a repeated sample id makes no call twice. Unless given, each is new.
             previous: For revisions, the final (subtask, response) of the previous round.
+            offers: The workers that each prompt lists; the whole pool unless given.
 
         Raises:
             BudgetExhausted: a call does not fit into the budget any more.
             UsageError: a task is not known, or something that running or grading needs is not there.
         """
         ids = [f"reward-{secrets.token_hex(8)}" for _ in completions] if sample_ids is None else sample_ids
-        before = repeat(None, len(completions)) if previous is None else previous
+        before, listed = previous or repeat(None, len(completions)), offers or repeat(None, len(completions))
         return await self.score(
             [
                 Rollout(
                     completion=text_of(completion),
                     task=self._task(task),
                     sample_id=sample_id,
+                    offer=offer,
                     previous=pair,
                     executions=self.executions,
                 )
-                for completion, task, sample_id, pair in zip(completions, tasks, ids, before, strict=True)
+                for completion, task, sample_id, pair, offer in zip(
+                    completions, tasks, ids, before, listed, strict=True
+                )
             ]
         )
 

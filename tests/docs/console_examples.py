@@ -1,8 +1,8 @@
 """Console examples of a page: `$ command` lines, run in a folder of the page's own, and what they print.
 
-`wfdsl` and `wfdsl-train` run in this process, but for runs, which are shown as a terminal shows them; a command with a
-pipe or a redirection runs in a shell. Times, run ids, token counts and what they cost are not compared, nor are the
-words of a model's answer. A line of the page that holds only `...` matches any lines.
+`wfdsl` and `wfdsl-train` run in this process; a command with a pipe or a redirection runs in a shell. Times, run ids,
+token counts and what they cost are not compared, nor are the words of a model's answer. A line of the page that holds
+only `...` matches any lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from wfdsl.cli.main import main
 from wfdsl_rl.cli.train import main as train
 
 from .pages import ROOT
-from .terminal import run_on_terminal
 
 _SHELL = re.compile(r"[|<>;&`$]")
 _VOLATILE = [
@@ -67,17 +66,16 @@ class Console:
         return self._program(*words)
 
     def _program(self, name: str, *arguments: str) -> str:
-        if arguments[0] in ("run", "solve") and "--dry-run" not in arguments:
-            self.code, progress, answer = run_on_terminal([sys.executable, "-m", "wfdsl", *arguments], self.folder)
-            return progress + (f"{_ANSWER}\n" if answer.strip() else "")
-        raw = io.BytesIO()
+        raw, answer = io.BytesIO(), io.BytesIO()
         out = io.TextIOWrapper(raw, "utf-8", write_through=True)
-        with redirect_stderr(out), redirect_stdout(out):
+        answers = arguments[0] in ("run", "solve") and not {"--dry-run", "--show-prompt"} & {*arguments}
+        shown = io.TextIOWrapper(answer, "utf-8", write_through=True) if answers else out
+        with redirect_stderr(out), redirect_stdout(shown):
             try:
                 self.code = _PROGRAMS[name](arguments)
             except SystemExit as ending:  # argparse: --help, or arguments that it refuses
                 self.code = int(ending.code or 0)
-        return raw.getvalue().decode()
+        return raw.getvalue().decode() + (f"{_ANSWER}\n" if answer.getvalue().strip() else "")
 
     def _make(self, arguments: list[str]) -> str:
         """Run the `wfdsl` commands of a target; the setting up has been done."""

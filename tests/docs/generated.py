@@ -9,17 +9,16 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tests.clients import table as clients
+
 from .notebook import as_page
 from .pages import read_page
-from .write_baselines import baseline_table, parameter_table
 from .write_cli import common_options, exit_codes, options, train_options
-from .write_clients import client_table, suite_table
 from .write_codes import code_list, code_pages
 from .write_config import keys
 from .write_grammar import literate
-from .write_language import limits, repairs, static_checks
-from .write_pools import endings
 from .write_python import public_names, rl_names, testing_names
+from .write_tables import baseline_table, endings, limits, parameter_table, repairs, static_checks
 from .write_train import train_keys
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ REGIONS: dict[str, Callable[[], str]] = {
     "cli": options,
     "cli-common": common_options,
     "cli-train": train_options,
-    "clients": client_table,
-    "open-responses": suite_table,
+    "clients": lambda: "\n".join(clients.rows()),
+    "open-responses": lambda: "\n".join(clients.suite_rows()),
     "code-list": code_list,
     "codes": code_pages,
     "conductor.lark": lambda: literate("conductor.lark"),

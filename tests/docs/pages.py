@@ -13,6 +13,7 @@ A comment of several lines, `<!-- file: NAME` and then the content, makes a file
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,6 +55,12 @@ def pages() -> list[str]:
 def read_page(page: str) -> str:
     """The text of a page."""
     return (ROOT / page).read_text("utf-8")
+
+
+def table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown; a bar in a cell of code has to be escaped."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def examples_of(page: str, text: str) -> list[Example]:

@@ -57,6 +57,15 @@ def test_the_papers_pool_is_priced_and_asked_for_first(
     assert not (tmp_path / "reproduce").exists()
 
 
+def test_a_training_without_its_packages_says_what_to_install(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
+
+    assert run("cold_start") == 2
+    assert "[rl]" in capsys.readouterr().err
+
+
 def test_a_table_has_the_papers_figures_beside_ours(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

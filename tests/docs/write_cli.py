@@ -14,6 +14,8 @@ from wfdsl.experiment import CONFIGS
 from wfdsl.settings import options_of
 from wfdsl_rl.cli import score, train
 
+from .pages import table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
@@ -34,10 +36,7 @@ def train_options() -> str:
 def exit_codes() -> str:
     """The exit codes in a table."""
     listed = EXIT_CODES.partition(":")[2].replace("\n", " ").split(",")
-    rows = [item.strip().partition(" ") for item in listed]
-    return "\n".join(
-        ["| exit code | meaning |", "|---|---|", *(f"| {code} | {meaning} |" for code, _, meaning in rows)]
-    )
+    return table(["exit code", "meaning"], (item.strip().split(" ", 1) for item in listed))
 
 
 def _command(name: str, module: ModuleType) -> str:
@@ -49,15 +48,15 @@ def _command(name: str, module: ModuleType) -> str:
 
 def common_options() -> str:
     """The options that several commands have, with the same meaning."""
-    return "\n".join([*_HEAD, *_common().values()])
+    return table(_HEAD, _common().values())
 
 
-_HEAD = ["| argument | meaning |", "|---|---|"]
+_HEAD = ("argument", "meaning")
 _SEVERAL = 3  # commands that have an option, from which on it is described once
 
 
 @cache
-def _common() -> dict[tuple[str, ...], str]:
+def _common() -> dict[tuple[str, ...], tuple[str, str]]:
     """What several commands have, by how it is written, with its row."""
     rows = Counter(
         (tuple(action.option_strings), _row(action))
@@ -102,7 +101,7 @@ def _parts(parser: argparse.ArgumentParser) -> Iterator[str]:
     keys = [action for action in shown if _is_key(action)]
     common = [action for action in shown if _common().get(tuple(action.option_strings)) == _row(action)]
     if own := [_row(action) for action in shown if action not in (*keys, *common)]:
-        yield "\n".join([*_HEAD, *own])
+        yield table(_HEAD, own)
     for title, actions in (("Common", common), ("Keys", keys)):
         if actions:
             yield f"{title}: {', '.join(f'`{action.option_strings[-1]}`' for action in actions)}."
@@ -114,7 +113,7 @@ def _is_shown(action: argparse.Action) -> bool:
     return not isinstance(action, argparse._HelpAction | argparse._SubParsersAction | argparse._VersionAction)
 
 
-def _row(action: argparse.Action) -> str:
+def _row(action: argparse.Action) -> tuple[str, str]:
     if not action.option_strings:
         written = f"`{operand(action)}`"
     else:
@@ -123,7 +122,7 @@ def _row(action: argparse.Action) -> str:
         written = ", ".join(f"`{option}{value}`" for option in action.option_strings)
     help_ = (action.help or "") % {**vars(action), "prog": ""}
     required = "; required" if action.option_strings and action.required else ""
-    return f"| {written.replace('|', chr(92) + '|')} | {help_.replace('|', chr(92) + '|')}{required} |"
+    return written.replace("|", "\\|"), f"{help_}{required}".replace("|", "\\|")
 
 
 def _choices(action: argparse.Action) -> str:

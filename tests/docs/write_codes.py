@@ -12,6 +12,8 @@ from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import as_text
 from wfdsl.workers.pool import Pool
 
+from .pages import table
+
 if TYPE_CHECKING:
     from wfdsl.language.codes import Code
 
@@ -25,11 +27,8 @@ _POOL = Pool.from_functions([_unused, _unused], names=["planner", "solver"])
 
 def code_list() -> str:
     """All codes in a table."""
-    rows = [
-        f"| [`{code.name}`](#{code.name}) | {code.kind} | {FORMS[code.form]} | {code.summary} |"
-        for code in CODES.values()
-    ]
-    return "\n".join(["| code | kind | in | what it says |", "|---|---|---|---|", *rows])
+    rows = ([f"[`{code.name}`](#{code.name})", code.kind, FORMS[code.form], code.summary] for code in CODES.values())
+    return table(["code", "kind", "in", "what it says"], rows)
 
 
 def code_pages() -> str:

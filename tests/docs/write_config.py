@@ -7,6 +7,8 @@ from dataclasses import MISSING
 from wfdsl.experiment import CONFIGS
 from wfdsl.settings import Option, options_of
 
+from .pages import table
+
 _KINDS = {bool: "true or false", float: "number", int: "whole number", str: "text"}
 
 
@@ -19,18 +21,13 @@ def section(name: str, config: type) -> str:
     """A table with its keys."""
     fields = options_of(config)
     heads = ["key", "value", "meaning", "default", *(["option"] if any(field.flag for field in fields) else [])]
-    rows = [_line(_row(field)[: len(heads)]) for field in fields]
-    return "\n".join([f"### [{name}]", "", _line(heads), "|---" * len(heads) + "|", *rows])
+    return f"### [{name}]\n\n{table(heads, (_row(field)[: len(heads)] for field in fields))}"
 
 
 def _row(field: Option) -> list[str]:
     flag = f"`{field.flag}`" if field.flag else ""
     cells = [f"`{field.name}`", _kind(field), field.help, _default(field), flag]
     return [cell.replace("|", "\\|") for cell in cells]
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _kind(field: Option) -> str:

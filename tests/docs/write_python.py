@@ -10,6 +10,8 @@ from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from .pages import table
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -37,10 +39,6 @@ def public_types(package: str) -> dict[str, type]:
     return {name: value for name, value in values.items() if isinstance(value, type)}
 
 
-_HEAD = ["| function | what it does |", "|---|---|"]
-_TYPES_HEAD = ["| type | what it is | fields and methods |", "|---|---|---|"]
-
-
 def _index(package: str) -> str:
     """The names of a package in alphabetical order: functions, then classes and names of types."""
     functions, types = [], []
@@ -52,7 +50,8 @@ def _index(package: str) -> str:
             functions.append(_function(name, value))
         else:
             types.append(_alias(name, home))
-    return "\n".join([*_HEAD, *functions, "", *_TYPES_HEAD, *types] if types else [*_HEAD, *functions])
+    found = table(["function", "what it does"], functions)
+    return "\n\n".join([found, table(["type", "what it is", "fields and methods"], types)] if types else [found])
 
 
 def _homes(package: str) -> dict[str, str]:
@@ -62,7 +61,7 @@ def _homes(package: str) -> dict[str, str]:
     return {name: home if home.startswith(f"{root}.") else f"{root}.{home}" for name, home in homes.items()}
 
 
-def _function(name: str, value: Callable[..., Any]) -> str:
+def _function(name: str, value: Callable[..., Any]) -> list[str]:
     """A function with its parameters, without their types."""
     word = "await " if inspect.iscoroutinefunction(value) else ""
     signature = inspect.signature(value)
@@ -71,7 +70,7 @@ def _function(name: str, value: Callable[..., Any]) -> str:
     return _row(f"`{word}{name}{call} -> {signature.return_annotation}`", first_sentence(value.__doc__))
 
 
-def _alias(name: str, home: str) -> str:
+def _alias(name: str, home: str) -> list[str]:
     """The name of a type, with the text after its definition."""
     for node, doc in pairwise(ast.parse(inspect.getsource(import_module(home))).body):
         if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == name:
@@ -79,7 +78,7 @@ def _alias(name: str, home: str) -> str:
     raise LookupError(f"{home} does not define {name}")
 
 
-def _class(kind: type) -> str:
+def _class(kind: type) -> list[str]:
     members = ", ".join(f"`{member}`" for member in (*_fields(kind), *_methods(kind)))
     return _row(f"`{kind.__name__}`", first_sentence(kind.__doc__), members)
 
@@ -138,5 +137,5 @@ def first_sentence(text: str | None) -> str:
     return found[0] if found else paragraph
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _row(*cells: str) -> list[str]:
+    return [cell.replace("|", "\\|") for cell in cells]

@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from wfdsl_rl.training.config import GrpoStage, SftStage, Stage, TrainConfig
 
+from .pages import table
 from .write_config import section
 from .write_python import docstrings_of_fields, first_sentence
 
@@ -41,23 +42,22 @@ def _sections(name: str, kind: type[Any], places: dict[type[Any], str]) -> Itera
     if is_dataclass(kind):
         yield section(name, kind)
         return
-    inner = {f"{name}.{key}": table for key, field in kind.model_fields.items() if (table := _table(field))}
+    inner = {f"{name}.{key}": found for key, field in kind.model_fields.items() if (found := _table(field))}
     base = places.get(kind.__mro__[1])
-    also = [f"It also has the keys of [{base}]; defaults below replace theirs.", ""] if base else []
-    head = [f"### [{name}]", "", " ".join((kind.__doc__ or "").split()), "", *also]
-    rows = list(_rows(name, kind, places))
-    yield "\n".join([*head, "| key | value | meaning | default |", "|---|---|---|---|", *rows])
-    for path, table in inner.items():
-        yield from _sections(path, table, places)
+    also = [f"It also has the keys of [{base}]; defaults below replace theirs."] if base else []
+    head = [f"### [{name}]", " ".join((kind.__doc__ or "").split()), *also]
+    yield "\n\n".join([*head, table(["key", "value", "meaning", "default"], _rows(name, kind, places))])
+    for path, found in inner.items():
+        yield from _sections(path, found, places)
 
 
-def _rows(name: str, kind: type[BaseModel], places: dict[type[Any], str]) -> Iterator[str]:
+def _rows(name: str, kind: type[BaseModel], places: dict[type[Any], str]) -> Iterator[list[str]]:
     for key, meaning in docstrings_of_fields(kind).items():
         if field := kind.model_fields.get(key):
-            table = _table(field)
-            value = f"table, as [{places.get(table, f'{name}.{key}')}]" if table else _value(field)
+            kind_of = _table(field)
+            value = f"table, as [{places.get(kind_of, f'{name}.{key}')}]" if kind_of else _value(field)
             cells = [f"`{key}`", value, first_sentence(meaning), _default(field)]
-            yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+            yield [cell.replace("|", "\\|") for cell in cells]
 
 
 def _types(field: FieldInfo) -> tuple[Any, ...]:

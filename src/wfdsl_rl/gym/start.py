@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.installation import require_packages
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.gym.questions import KINDS, Kind, draw
@@ -115,8 +116,9 @@ def cut_model(folder: Path, layers: int) -> None:
     It reads and writes the texts of the gym in the same tokens, and other texts in smaller ones. Weights have 32 bits.
 
     Raises:
-        UsageError: the package with its weights is not installed.
+        UsageError: the package with its weights, or one that reads them, is not installed.
     """
+    require_packages("the gym's model", ["torch", "transformers", "gguf"], "rl")
     import torch  # noqa: PLC0415  (only this needs it)
     import transformers  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.write_baselines import baseline_table, parameter_table
+from tests.docs.write_tables import baseline_table, parameter_table
 from wfdsl.evaluation.baselines.fitting import Fitted
 from wfdsl.evaluation.estimate import estimate_policies
 from wfdsl.evaluation.policy_names import BASELINES, policies_of, policy_of
