@@ -31,6 +31,7 @@ ENDINGS: Final[Mapping[Finish, tuple[str, ...]]] = {
         "max_output_tokens",  # Responses
         "model_length",  # Mistral
         "model_context_window_exceeded",  # Anthropic
+        "repetition_truncation",  # servers that stop a reply which repeats itself
     ),
     "refusal": ("refusal",),  # Anthropic
     "filtered": (
