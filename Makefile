@@ -17,7 +17,7 @@ TORCH_PIN := torch==2.13.0
 QUESTION ?= Sam reads 20 pages a day. How many pages does he read in 5 days?
 GYM_QUESTION ?= A parcel that is sent on a Friday arrives 275 days later. On which weekday does it arrive?
 
-.PHONY: help demo test headline real lint types unit format quick coverage bench bench-browser browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade site release-check clean
+.PHONY: help demo test headline real lint types unit format quick coverage bench browser vllm clients engines vf-eval faults gpu explore simulate fuzz upgrade site release-check clean
 
 help:
 	@echo "make demo      set up, let a trained Conductor write a workflow, run one on a small local model (no key, no torch)"
@@ -28,7 +28,7 @@ help:
 	@echo "make site      write the documentation as a site, with the generated reference, to build/site"
 	@echo "make release-check  build the wheel and run the README from it on Python 3.11, 3.12 and 3.13 (RELEASE_PYTHONS)"
 	@echo "make bench     print the benchmark tables"
-	@echo "make browser   test the pages of wfdsl view in Chromium (needs Chromium and npm); bench-browser measures them"
+	@echo "make browser   test the pages of wfdsl view in Chromium (needs Chromium and npm)"
 	@echo "make vllm      run the tests that need a vLLM server, on this machine's CPU (3.4 GB in .venv-vllm)"
 	@echo "make clients   try the server with clients of others, and write the table of what works (1.9 GB; needs npm)"
 	@echo "make faults    run the long tests of killed processes and full disks around the reward server"
@@ -157,9 +157,6 @@ IN_BROWSER = WFDSL_BROWSER=$(BROWSER) WFDSL_AXE=$(abspath $(AXE))/package/axe.mi
 browser: $(VENV)/.browser
 	@test -n "$(BROWSER)" || { echo "no Chromium was found: install it, or set BROWSER"; exit 2; }
 	$(IN_BROWSER) -m pytest -q tests/browser
-
-bench-browser: $(VENV)/.browser
-	$(IN_BROWSER) -m tests.browser.bench_pages
 
 # The long tests of killed processes, full disks and changed clocks around the reward server.
 faults: $(SETUP)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import wfdsl
+from tests.server.provider import Provider
 from tests.viewer.conftest import NESTED, POOL, TWO, nesting_pool, plan, solve
 from tests.viewer.test_evaluations import evaluated
 
@@ -63,23 +65,6 @@ def test_keys_walk_through_the_runs_and_two_ticked_ones_are_compared(home: Path,
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**/compare?run=*&run=*")
     assert {page.locator(f"pre {kind}").first.inner_text() for kind in ("del", "ins")} == {"4", "5"}
-
-
-def test_what_is_chosen_and_typed_before_the_script_has_come_filters_the_list(home: Path, watched: Watched) -> None:
-    for number in range(3):
-        ask(home, f"What is {number}+{number}?")
-    held: list[Any] = []
-    watched.page.route("**/viewer.js*", lambda script: held.append(script.continue_))
-    watched.page.goto(watched.root + "/", wait_until="commit")
-    watched.page.get_by_label("Status").select_option("done")
-    watched.page.get_by_label("Text").fill("is 2+2")
-
-    held[0]()
-
-    watched.page.get_by_text("1 of 3", exact=True).wait_for()
-    assert watched.page.get_by_label("Text").input_value() == "is 2+2"
-    assert watched.page.get_by_label("Status").input_value() == "done"
-    watched.page.wait_for_url("**text=is+2*status=done*")
 
 
 def test_an_evaluation_is_one_row_and_its_figures_lead_to_runs(home: Path, chromium: Any, viewer: Viewer) -> None:
@@ -286,7 +271,6 @@ def test_the_pages_are_used_with_the_keyboard_alone(home: Path, watched: Watched
     page.keyboard.press("Enter")
 
     page.get_by_label("The selected step").get_by_text("the reply of plan").wait_for()
-    assert os.environ["WFDSL_BROWSER"]
 
 
 def test_the_playground_checks_and_draws_what_is_typed_and_its_address_holds_it(watched: Watched) -> None:
@@ -317,24 +301,47 @@ def test_the_playground_checks_and_draws_what_is_typed_and_its_address_holds_it(
     assert page.url == link
 
 
-def test_the_playground_runs_a_text_for_the_price_that_it_shows(home: Path, chromium: Any) -> None:
-    pool = home / "pool.toml"
-    pool.write_text(POOL)
-    viewer = Viewer(home, "--pool", str(pool))
+POOL_OF_SERVER = """
+[pool]
+name = "served"
+[[pool.workers]]
+name = "w"
+provider = "openai"
+model = "m"
+base_url = "URL"
+max_tokens = 100
+prices = { input = 1, output = 2 }
+"""
+
+
+def test_the_playground_runs_a_text_for_its_price_and_shows_the_reply_as_it_comes(
+    home: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    provider = Provider()
+    provider.held, provider.answers = {"m"}, {"m": "It is **180** km, $60 \\cdot 3$."}
+    (home / "pool.toml").write_text(POOL_OF_SERVER.replace("URL", provider.url))
+    viewer = Viewer(home, "--pool", "pool.toml")
     context = open_context(chromium, viewer)
     watched = Watched(context, viewer.root)
     page = watched.go("/playground")
-    page.get_by_role("link", name="two attempts").click()
+    page.get_by_label("Text").fill('wfdsl 1\nstep solve by w: "Solve it."')
 
     page.get_by_label("Question").press_sequentially("How far?", delay=20)
     run = page.get_by_role("button", name="for at most $0.00")
     run.wait_for()
     page.wait_for_function("document.querySelector('[data-priced]').disabled === false")
     run.click()
-
     page.wait_for_url("**/runs/*")
-    page.get_by_role("heading", name="Answer").wait_for()
-    assert page.get_by_text("How far?").count() >= 1
+    page.locator(".writing").get_by_text("It").wait_for()
+    assert page.get_by_role("heading", name="Answer").count() == 0
+    provider.released.set()
+
+    page.locator(".answer strong").get_by_text("180").wait_for()
+    assert page.locator(".answer math mn").all_inner_texts() == ["60", "3"]
+    page.locator(".answer summary").click()
+    assert page.locator(".answer details pre").get_by_text("**180**").is_visible()
     context.close()
+    provider.close()
     assert watched.faults == []
     assert viewer.stop() == 0

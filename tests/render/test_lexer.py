@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 from hypothesis import given
 from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.token import Token
-from rich.console import Console
-from rich.syntax import Syntax
 
-from wfdsl.render.markup import markup
 from wfdsl.testing import workflow_files
 from wfdsl.testing.completion_writer import Written
 
@@ -50,11 +45,3 @@ def test_every_character_is_in_a_token_and_a_valid_file_has_no_error(written: Wr
     assert "".join(piece for _, _, piece in tokens) == written.text
     assert all(written.text.startswith(piece, offset) for offset, _, piece in tokens)
     assert Token.Error not in {kind for _, kind, _ in tokens}
-
-
-def test_rich_and_replies_in_the_viewer_use_it() -> None:
-    out = io.StringIO()
-    Console(file=out, force_terminal=True, color_system="truecolor").print(Syntax(TEXT, "wf"))
-
-    assert "\x1b[38;2;" in out.getvalue()
-    assert '<span class="k">step</span>' in markup(f"```wf\n{TEXT}```")

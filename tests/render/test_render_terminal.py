@@ -4,7 +4,7 @@ import io
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
@@ -63,6 +63,7 @@ def test_a_dead_step_is_hollow_and_its_lane_ends() -> None:
 
 
 @pytest.mark.parametrize("width", [8, 80])
+@settings(max_examples=40)
 @given(data=st.data())
 def test_no_line_is_wider_than_the_console(data: st.DataObject, width: int) -> None:
     workflow = data.draw(workflows())
@@ -109,6 +110,7 @@ def test_status_stands_below_the_subtask() -> None:
     assert found.endswith("    Answer.\n    done · 1 min 15 s · $0.50\n")
 
 
+@settings(max_examples=40)
 @given(workflows(max_steps=20))
 def test_each_lane_carries_one_output_at_a_time(workflow: Workflow) -> None:
     """Replay the rows: a step reaches its sources' lanes, which nothing else has taken since."""

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.render.drawn_workflows import DEAD, MIXED, options, workflows
 
@@ -46,6 +46,7 @@ def test_mermaid_of_a_small_workflow() -> None:
     )
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_no_text_breaks_out_of_a_mermaid_label(data: st.DataObject) -> None:
     workflow = data.draw(workflows())

@@ -99,12 +99,3 @@ def test_a_folder_that_is_damaged_is_named_and_the_others_are_shown(
 
     assert "is not a manifest of an evaluation" in page
     assert '<a href="/view/evaluations/e1">e1</a>' in page
-
-
-def test_new_results_are_shown_at_once(tmp_path: Path, folder: Path, client: TestClient) -> None:
-    results = folder / "results.jsonl"
-    assert "8 trials" in client.get("/view/evaluations/e1").text
-
-    results.write_text("".join(results.read_text().splitlines(keepends=True)[:3]))
-
-    assert "3 trials" in client.get("/view/evaluations/e1").text

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -125,3 +128,28 @@ def test_a_damaged_journal_is_an_error_page(client: TestClient, journal: Path) -
 @pytest.mark.parametrize("status", get_args(RunStatus))
 def test_runs_are_found_by_every_status_that_a_run_has(client: TestClient, status: str) -> None:
     assert client.get("/view/", params={"status": status}).status_code == 200
+
+
+def test_ten_thousand_runs_are_listed_within_a_second(client: TestClient, ask: Ask, journal: Path) -> None:
+    ask("What is 0+0?")
+    with closing(sqlite3.connect(journal)) as connection, connection:
+        others = range(2, 10_001)
+        connection.executemany(
+            "INSERT INTO runs SELECT ?, id || ?, created + ?, status, owner, title || ?, request, record FROM runs "
+            "WHERE number = 1",
+            [(number, number, number, number) for number in others],
+        )
+        columns = "path, worker, status, started, finished, reply, error, calls, tokens, usd"
+        connection.executemany(
+            f"INSERT INTO calls (run, key, sample, {columns}) SELECT ?, key, ?, {columns} FROM calls WHERE run = 1",
+            [(number, number) for number in others],
+        )
+
+    began = time.process_time()
+    page = client.get("/view/").text
+    found = client.get("/view/?text=0%2B0%3F9999").text
+    took = time.process_time() - began
+
+    assert "10,000 in the journal" in page
+    assert questions(found) == ["What is 0+0?9999"]
+    assert took < 1.0, f"{took:.2f} s of computing"

@@ -12,7 +12,6 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -141,8 +140,8 @@ def page_of_value(workflow: Workflow, options: Options) -> Page:
 def _planned(drawing: Drawing) -> Iterator[StepText]:
     """The steps of a workflow that has not run."""
     names = [drawing.names[step] if drawing.names else f"step {step}" for step in range(len(drawing.workflow))]
-    cards = {step: card for card in drawing.cards for step in card.steps}
-    for index, card in sorted(cards.items(), key=itemgetter(0)):
+    for index in range(len(drawing.workflow)):
+        card = drawing.cards[drawing.card_of(index)]
         yield StepText(
             path=(index,),
             name=names[index],

@@ -90,11 +90,11 @@ def _graph(drawing: Drawing, prefix: str, indent: str) -> Iterator[str]:
     for card in cards:
         names = _classes(card)
         yield f"{indent}{prefix}s{card.index}{_shape(card)}" + (f":::{names[0]}" if names else "")
-    for entry in drawing.entries:
-        yield f"{indent}{prefix}question {_arrow(is_live=cards[entry].is_live)} {prefix}s{cards[entry].index}"
-    for source, target in drawing.edges:
-        arrow = _arrow(is_live=cards[target].is_live)
-        yield f"{indent}{prefix}s{cards[source].index} {arrow} {prefix}s{cards[target].index}"
+    edges = [("question", target) for target in drawing.entries]
+    edges += [(f"s{cards[source].index}", target) for source, target in drawing.edges]
+    for start, target in edges:
+        arrow = "-->" if cards[target].is_live else "-.->"
+        yield f"{indent}{prefix}{start} {arrow} {prefix}s{cards[target].index}"
 
 
 def _shape(card: Card) -> str:
@@ -102,10 +102,6 @@ def _shape(card: Card) -> str:
     if card.is_conductor:
         return f"{{{{{label}}}}}"
     return f"[[{label}]]" if card.count > 1 else f"[{label}]"
-
-
-def _arrow(*, is_live: bool) -> str:
-    return "-->" if is_live else "-.->"
 
 
 def _classes(card: Card) -> list[str]:

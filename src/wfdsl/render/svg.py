@@ -111,7 +111,8 @@ class _Sheet:
             self.routes = self.routes.moved((self.width - drawn) / 2)
         self.caption = tuple(_caption(panel, summary, self.width - 2 * margin, is_inside=is_inside))
         self.caption_top = margin
-        top = margin + sum(height for _, _, height in self.caption) + (12 if drawing else -6)
+        above = margin + sum(height for _, _, height in self.caption) + (12 if drawing else -6)
+        top = above if drawing or self.caption else 0
         self.height = top + high + margin + sum(sheet.height for sheet in self.below)
         self.top = [top]
         if drawing:

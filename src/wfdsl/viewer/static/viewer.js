@@ -29,19 +29,6 @@ function keepTyped(next) {
   else if (other.localName === "input") other.setAttribute("value", field.value);
 }
 
-/** Write what was chosen and typed before this script ran into the page as it was sent; whether there was anything. */
-function adoptTyped(form) {
-  const changed = Array.from(form.elements).filter((field) => {
-    const sent = field.querySelector("option[selected]") ?? field.querySelector("option");
-    return field.value !== (sent ? sent.value : field.defaultValue ?? field.value);
-  });
-  for (const field of changed) {
-    if (field.options) for (const option of field.options) option.defaultSelected = option.selected;
-    else field.defaultValue = field.value;
-  }
-  return changed.length > 0;
-}
-
 let latest = 0;
 
 /** Show the page at an address, or what it answers to a form, in place of this one. */
@@ -107,7 +94,6 @@ function submitWhileTyping() {
     clearTimeout(waiting);
     submit(event.target);
   });
-  for (const form of main.querySelectorAll("form[data-autosubmit]")) if (adoptTyped(form)) submit(form);
 }
 
 const SHARED = /^(pool$|param\.)/; // fields that addresses hold, besides the text
