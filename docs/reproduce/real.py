@@ -21,12 +21,8 @@ def page(folder: Path) -> str:
     cost = markdown_table(*equal_cost_table(standings_in([report])))
     runs = [[each.run_id, each.policy, each.task, each.outcome, f"{each.paid_usd or 0:.4f}"] for each in report.trials]
     journal = markdown_table(["run", "policy", "task", "outcome", "dollars"], runs)
-    parts = [
-        markdown_of(report.summary(), title=title),
-        "## At equal cost",
-        cost,
-    ]
-    parts += [EQUAL_COST, "## Every run", "`wfdsl runs show RUN` shows its messages.", journal]
+    parts = [markdown_of(report.summary(), title=title), "## At equal cost", cost]
+    parts += [EQUAL_COST, "## Every run", "`wfdsl runs show RUN --json` shows its messages.", journal]
     return "\n\n".join(parts) + "\n"
 
 

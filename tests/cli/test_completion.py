@@ -34,21 +34,17 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("wfdsl so", {"solve"}),
         ("wfdsl ru", {"run", "runs"}),
         ("wfdsl solve --budget-", {"--budget-calls", "--budget-usd"}),
         ("wfdsl check --profile ", {"strict", "lenient"}),
         ("wfdsl runs re", {"resume", "redo"}),
-        ("wfdsl eval --pol", {"--policy"}),
         ("wfdsl eval compare --ag", {"--against"}),
-        ("wfdsl data con", {"convert"}),
         ("wfdsl serve --score --sandbox", {"--sandbox-slots"}),
         ("wfdsl run my", {"my.wf"}),
         ("wfdsl run my.wf Q --pool pa", {"paper"}),
         ("wfdsl pools show lo", {"local"}),
         ("wfdsl check --explain dead", {"dead-step"}),
         ("wfdsl runs show la", {"last"}),
-        ("wfdsl show --run x --form", {"--form", "--format"}),
     ],
 )
 def test_commands_options_values_and_files_are_completed(tmp_path: Path, line: str, words: set[str]) -> None:

@@ -220,7 +220,7 @@ ON_A_TERMINAL = [
     ["wfdsl", "runs", "resume", OF_FILES],
     ["wfdsl", "runs"],
     ["wfdsl", "runs", "export"],
-    ["wfdsl", "runs", "show", "last", "--messages"],
+    ["wfdsl", "runs", "show", "last"],
     ["wfdsl", "runs", "show", "last", "--json"],
     ["wfdsl", "show", "--run", "last"],
     ["wfdsl", "show", "--run", "last", "--format", "json"],

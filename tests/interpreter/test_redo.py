@@ -78,7 +78,7 @@ def test_only_the_step_and_what_depends_on_it_is_asked_again(
     assert (again.charged.calls, again.steps[0].paid_usd) == (3, 0.0)
     assert again.settings["origin"]["from"] == first.id
     main(["runs", "show", "last"])
-    assert f"  from run {first.id}, with step 1 asked again\n" in capsys.readouterr().out
+    assert f"From run {first.id}, with step 1 asked again." in capsys.readouterr().out
 
 
 def test_the_step_may_get_another_subtask_and_another_worker(first: Run, server: ChatServer) -> None:

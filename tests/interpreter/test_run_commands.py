@@ -195,7 +195,7 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
     listed = json.loads(capsys.readouterr().out)
     main(["runs"])
     line = capsys.readouterr().out
-    main(["runs", "show", listed["id"][:20], "--messages"])
+    main(["runs", "show", listed["id"][:20]])
     traced = capsys.readouterr().out
     main(["runs", "export"])
     exported = capsys.readouterr().out
@@ -206,9 +206,8 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
     assert nothing == ""
     assert (listed["status"], listed["calls"], listed["title"]) == ("done", 3, "What is 2+2?")
     assert line.splitlines()[1].startswith(listed["id"])
-    assert "step 2: worker 0 (): pruned" not in traced
-    assert "step 1: worker 1 (b): done" in traced
-    assert "      bee" in traced
+    assert "### step 1: b, done" in traced
+    assert "\nbee\n" in traced
     assert Run.from_json(exported.strip()).answer == "two"
     assert (code, removed) == (0, "1 removed\n")
     assert gone == 2

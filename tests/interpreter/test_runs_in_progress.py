@@ -121,16 +121,16 @@ def test_a_run_in_another_process_is_shown_as_running_until_that_is_killed(
     traced, shown, resumed = said("runs", "show", "last"), said("show", "--run", "last"), said("runs", "resume", "last")
 
     assert f"being worked on by process {flying.pid}" in resumed
-    assert "a: worker 0 (m): running" in traced
-    assert "c: worker 0: waiting" in traced
+    assert "a: m, running" in traced
+    assert "c: worker 0, waiting" in traced
     for text in (traced, shown, resumed):
         assert "in flight" not in text
         assert "stopped" not in text
     flying.kill()
     flying.wait()
     traced, shown = said("runs", "show", "last"), said("show", "--run", "last")
-    assert "a: worker 0 (m): stopped" in traced
-    assert traced.count("was in flight when its process ended; stays charged") == 2
+    assert "a: m, stopped" in traced
+    assert traced.count("was in flight when its process ended; it stays charged") == 2
     assert "stopped" in shown
     journal = tmp_path / "journal.db"
     assert len(run_of(journal, summaries(journal)[0].id).lost) == 2

@@ -336,7 +336,7 @@ def test_tool_calls_have_their_names_and_arguments_in_every_text_of_a_run(
     run = ask(asked)
     monkeypatch.setenv("WFDSL_HOME", str(journal.parent))
 
-    assert main(["runs", "show", run.id, "--messages"]) == 0
+    assert main(["runs", "show", run.id]) == 0
     texts = [capsys.readouterr().out, wfdsl.to_html(run), markdown_of(run)]
     texts += [client.get(f"/view/runs/{run.id}{page}").text for page in ("", "/steps/0")]
 

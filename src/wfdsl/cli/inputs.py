@@ -40,26 +40,17 @@ _GUTTER = re.compile(r"^(\s*(?:-->|\d+ \||\|| = ))", re.MULTILINE)
 _POOL_NEEDED = "pool-needed"
 
 
-def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient") -> None:
-    """Add the options that say how a workflow is read, for a command that may need no workers."""
-    _add_reading_options(parser, "the pool of workers: a shipped one, or a TOML file", profile)
-    group(parser, WORKERS).add_argument(
-        "--pool-size", type=count, metavar="N", help="the number of workers, instead of a pool"
-    )
-
-
-def add_run_input_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a workflow that is run is read."""
-    _add_reading_options(parser, "the workers: a shipped pool, or a TOML file (default: local)", "lenient")
-    parser.set_defaults(pool_size=None)
-
-
-def _add_reading_options(parser: argparse.ArgumentParser, pool: str, profile: Profile) -> None:
+def add_input_options(parser: argparse.ArgumentParser, *, profile: Profile = "lenient", is_run: bool = False) -> None:
+    """Add the options that say how a workflow is read; only a command that runs it needs workers."""
     group(parser, INPUT).add_argument(
         "--form", choices=["completion", "wf"], help="which form it is in; default: by the file's name"
     )
     add_config_options(parser)
-    add_pool_option(parser, pool)
+    add_pool_option(parser, f"the workers: a shipped pool, or a TOML file{' (default: local)' if is_run else ''}")
+    parser.set_defaults(pool_size=None)
+    if not is_run:
+        sized = "the number of workers, instead of a pool"
+        group(parser, WORKERS).add_argument("--pool-size", type=count, metavar="N", help=sized)
     add_options(parser, CheckConfig, "check", title=INPUT, max_steps=None, profile=profile)
     parser.set_defaults(profile=profile)
 

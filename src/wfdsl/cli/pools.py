@@ -22,10 +22,9 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.workers.pool import Pool
 
 _CHECK_TIMEOUT_S = 60.0
+_SETTINGS = ("temperature", "max_tokens", "thinking_budget", "reasoning_effort")
 _CHECK_TOKENS = 64
 """Enough for a model that must think a little before it says anything. Our choice."""
-_LONGEST_NAME_CHARS = 190
-"""Of a model's name; a number may follow."""
 
 
 EXAMPLES = (
@@ -127,7 +126,7 @@ def _facts(entry: WorkerEntry) -> dict[str, str]:
     key = entry.api_key_env
     return {
         "model": f"{entry.model} ({entry.provider}{where})" if entry.model else entry.provider,
-        "settings": _settings(entry),
+        "settings": ", ".join(f"{name} {value}" for name in _SETTINGS if (value := getattr(entry, name)) is not None),
         "key": f"in {key}" if key else "",
         "limits": ", ".join(f"{name} {value}" for name, value in entry.limits if value is not None),
         "price": _price(entry),
@@ -167,16 +166,6 @@ def _prices(args: argparse.Namespace) -> int:
             'prices = { input = 1, output = 2, source = "..." }, in US dollars per million tokens'
         )
     return 0
-
-
-def _settings(entry: WorkerEntry) -> str:
-    asked = {
-        "temperature": entry.temperature,
-        "max tokens": entry.max_tokens,
-        "thinking budget": entry.thinking_budget,
-        "reasoning effort": entry.reasoning_effort,
-    }
-    return ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -324,29 +313,16 @@ def _pool_text(args: argparse.Namespace, models: Sequence[tuple[str, int | None]
     if args.api_key_env:
         lines.append(f"api_key_env = {_toml(args.api_key_env)}")
     lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
-    for name, (model, context) in zip(_names([model for model, _ in models]), models, strict=True):
-        lines += ["", "[[pool.workers]]", f"name = {_toml(name)}", f"model = {_toml(model)}"]
+    for model, context in models:
+        lines += ["", "[[pool.workers]]", f"name = {_toml(model)}", f"model = {_toml(model)}"]
         lines += ['description = ""  # what a Conductor is told about this worker']
         lines += [] if context is None else [f"options = {{ context = {context} }}  # tokens, as the server says"]
     return "\n".join(lines) + "\n"
 
 
-def _names(models: Sequence[str]) -> list[str]:
-    """Names for workers: the models' own, as far as they can be names, and no two the same."""
-    names: list[str] = []
-    for model in models:
-        own = "".join(filter(str.isprintable, model)).strip()[:_LONGEST_NAME_CHARS] or "model"
-        name, number = own, 1
-        while name in names:
-            number += 1
-            name = f"{own} {number}"
-        names.append(name)
-    return names
-
-
 def _toml(text: str) -> str:
-    """A TOML string; JSON's are the same, but for one character that needs an escape."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A TOML string; JSON's are the same."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _say(*parts: str | tuple[str, str]) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli.inputs import (
     STDIN,
+    add_input_options,
     add_question_options,
-    add_run_input_options,
     question_of,
     read_checked,
 )
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="call no worker: print the messages and the most that the run may cost"
     )
     add_trace_options(parser)
-    add_run_input_options(parser)
+    add_input_options(parser, is_run=True)
     add_options(parser, Budget, "budget")
     add_options(parser, RunSettings, "run", without=["parallel"])
 

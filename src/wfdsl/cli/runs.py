@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # start-up time
 
 EXAMPLES = (
     "wfdsl runs --status failed --limit 5",
-    "wfdsl runs show last --messages",
+    "wfdsl runs show last",
     "wfdsl runs resume 20261123-1341 --budget-usd 2",
     "wfdsl runs redo last --step solve --worker careful",
     "wfdsl runs export > runs.jsonl",

@@ -24,7 +24,6 @@ from wfdsl.cli.options import (
     values_of,
 )
 from wfdsl.cli.output import print_json, print_now, server_log
-from wfdsl.cli.view import require_pages
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import KeyLimits, RunSettings, ServeSettings
@@ -89,7 +88,6 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     keys = keys_for(settings.host, settings.keys, print_now)
     viewer, live = None, LiveRuns()
     if args.view:
-        require_pages("--view")
         from wfdsl.viewer.app import Viewer
 
         viewer = Viewer(default_path(), [Path()], experiment=experiment)

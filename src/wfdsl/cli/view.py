@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Show the pages until a signal ends the command."""
-    require_pages("wfdsl view")
+    require_packages("wfdsl view", SERVER_PACKAGES, "server")
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -72,12 +72,3 @@ def execute(args: argparse.Namespace) -> int:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}{viewer.path}"
         serve(app, listening, 1.0, lambda: print_now(f"the runs are shown on {address}"), lambda _: viewer.close())
     return 0
-
-
-def require_pages(command: str) -> None:
-    """Refuse if what the pages need is not installed.
-
-    Raises:
-        UsageError: it is not.
-    """
-    require_packages(command, SERVER_PACKAGES, "server")

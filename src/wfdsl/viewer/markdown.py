@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from wfdsl.interpreter.record import Run
@@ -15,30 +15,40 @@ _FENCE: Final = re.compile(r"`{3,}")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
-def markdown_of(run: Run) -> str:
-    """The run as Markdown. Texts of workers are in fences, so that nothing in them acts as Markdown."""
-    return "\n\n".join(_parts(run)) + "\n"
+def markdown_of(run: Run, *, as_written: bool = True) -> str:
+    """The run as Markdown. Texts of workers are in fences, so that nothing in them acts as Markdown.
+
+    Without `as_written`, replies act as the Markdown that they are.
+    """
+    return "\n\n".join(_parts(run, _fenced if as_written else str)) + "\n"
 
 
-def _parts(run: Run) -> Iterator[str]:
+def _parts(run: Run, shown: Callable[[str], str]) -> Iterator[str]:
     yield f"# Run {_line(run.id)}"
     yield "\n".join(f"- {fact.label}: {_line(fact.value)}" for fact in facts_of_run(run))
+    origin = run.settings.get("origin", {})
+    if "from" in origin:
+        where = f"round {origin['round']}, " if "round" in origin else ""
+        yield f"From run {_line(origin['from'])}, with {where}step {origin['step']} asked again."
+    for lost in run.lost:
+        step = "/".join(map(str, lost.path))
+        yield f"Step {step}, {_line(lost.worker_name)}, was in flight when its process ended; it stays charged."
     yield "## Question"
     for said in said_in(run.question):
         if said.label:
             yield f"{said.label}:"
         yield _fenced(said.text)
     for section in sections_of(run):
-        yield from _section(section, 2)
+        yield from _section(section, 2, shown)
     if run.error:
         yield "## Error"
         yield _fenced(run.error)
     if run.answer is not None:
         yield "## Answer"
-        yield _fenced(run.answer)
+        yield shown(run.answer)
 
 
-def _section(section: Section, level: int) -> Iterator[str]:
+def _section(section: Section, level: int, shown: Callable[[str], str]) -> Iterator[str]:
     mark = "#" * min(level, 6)
     yield f"{mark} {_line(section.title)}"
     yield from (_line(note.text) for note in section.notes)
@@ -52,13 +62,13 @@ def _section(section: Section, level: int) -> Iterator[str]:
         yield f"Sees {sees}.{f' {facts}.' if facts else ''}"
         yield _fenced(step.subtask)
         for inside in step.inside:
-            yield from _section(inside, level + 2)
+            yield from _section(inside, level + 2, shown)
         if step.error:
             yield "Error:"
             yield _fenced(step.error)
         if step.reply is not None:
             yield "Reply:"
-            yield _fenced(step.reply)
+            yield shown(step.reply)
 
 
 def _line(text: str) -> str:
