@@ -37,7 +37,6 @@ def read(format_name: str, row: dict[str, Any]) -> Task:
         ("gsm8k_test.jsonl", "gsm8k", "test", "math", ["18", "3", "70000", "540", "64", "45"]),
         ("svamp_test.jsonl", "svamp", "test", "math", ["145", "19", "198", "63"]),
         ("mmlu_stem_test.jsonl", "mmlu", "test", "choice", ["C", "A", "B", "A"]),
-        ("mmlu_headless.csv", "mmlu", "", "choice", ["C", "A", "B"]),
         ("math_train.jsonl", "math", "train", "math", ["4", r"\frac{3}{2}", "4"]),
         ("aime_2099.jsonl", "aime_2099", "", "math", ["008", "24"]),
         ("livecodebench.jsonl", "livecodebench", "", "code", ["", ""]),

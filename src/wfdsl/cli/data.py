@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli import data_examples
 from wfdsl.cli.output import OK
+from wfdsl.cli.task_options import add_row_options
 from wfdsl.render.text import counted
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
@@ -62,14 +63,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
     )
-    parser.add_argument(
-        "--task-format",
-        metavar="NAME",
-        help="the format of its rows (default: recognised by the columns)",
-    )
-    parser.add_argument(
-        "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
-    )
+    add_row_options(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
     parser.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
 

@@ -49,7 +49,9 @@ class MathProcesses:
         self._processes = processes
         self._limit_s = limit_s
         self._memory_bytes = memory_bytes
-        self.forget()
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._idle: list[_Process] = []
 
     async def compare(self, gold: str, answer: str, digits: int = 0) -> Comparison:
         """Compare two expressions. A comparison that takes too long, or too much memory, is `failed` with a reason."""
@@ -68,11 +70,9 @@ class MathProcesses:
             self._idle.pop().end()
 
     def forget(self) -> None:
-        """At the start, and after a fork in the child: the threads are not here, and the processes are the parent's."""
-        self._not_ours = getattr(self, "_idle", None)
-        self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
-        self._idle: list[_Process] = []
+        """After a fork, in the child: the threads are not here, and the processes are the parent's."""
+        self._not_ours = self._idle
+        self._lock, self._threads, self._idle = threading.Lock(), None, []
 
     def _compare(self, gold: str, answer: str, digits: int) -> Comparison:
         process = self._idle.pop() if self._idle else _Process(self._memory_bytes)
