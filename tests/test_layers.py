@@ -257,6 +257,7 @@ CATCH_ALL = {
     "interpreter/journal_file.py": "an exception of one job is handed to who asked for it, and ends no other job",
     "own_code.py": "what a user's file raises as it is imported is a mistake in the file",
     "render/markup.py": "latex2mathml raises anything on what models write: the formula is shown as it was written",
+    "tasks/code_formats.py": "bytes that are no pickle raise anything",
     "tasks/rows.py": "the client of the hub raises exceptions of its own",
     "workers/function.py": "what a user's function raises is the outside world",
 }

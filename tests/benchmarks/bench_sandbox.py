@@ -55,10 +55,8 @@ async def costs(sandbox: Sandbox) -> Table:
 
     kinds: dict[str, Callable[[], Awaitable[object]]] = {
         "run a program": run,
-        "function, 3 tests": lambda: grade_program(program, FUNCTION, sandbox=sandbox, cached=False),
-        "checking text, 3 calls (two processes)": lambda: grade_program(
-            program, CHECKER, sandbox=sandbox, cached=False
-        ),
+        "function, 3 tests": lambda: grade_program(program, FUNCTION, sandbox=sandbox),
+        "checking text, 3 calls (two processes)": lambda: grade_program(program, CHECKER, sandbox=sandbox),
         "function, cached verdict": lambda: grade_program(program, FUNCTION, sandbox=sandbox),
     }
     table = Table(title=f"one after the other, {RUNS} times; load of the machine {os.getloadavg()[0]:.1f}")
@@ -88,7 +86,7 @@ async def lag(sandbox: Sandbox) -> str:
     ticking = asyncio.create_task(tick())
     begun = time.perf_counter()
     verdicts = await asyncio.gather(
-        *(grade_program(f"def f(x): return x + {n}", FUNCTION, sandbox=sandbox, cached=False) for n in range(PARALLEL))
+        *(grade_program(f"def f(x): return x + {n}", FUNCTION, sandbox=sandbox) for n in range(PARALLEL))
     )
     seconds = time.perf_counter() - begun
     ticking.cancel()
@@ -104,9 +102,7 @@ async def human_eval(sandbox: Sandbox, rows: list[dict[str, str]]) -> str:
     """All solutions of HumanEval, and all empty bodies."""
 
     async def outcomes(body: Callable[[dict[str, str]], str]) -> dict[str, int]:
-        verdicts = await asyncio.gather(
-            *(grade_program(body(row), tests_of(row), sandbox=sandbox, cached=False) for row in rows)
-        )
+        verdicts = await asyncio.gather(*(grade_program(body(row), tests_of(row), sandbox=sandbox) for row in rows))
         return dict(Counter(verdict.outcome for verdict in verdicts))
 
     begun = time.perf_counter()

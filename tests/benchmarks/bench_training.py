@@ -59,7 +59,6 @@ def main() -> None:
 
 def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
-    from wfdsl.grading import code
     from wfdsl_rl.gym.conductor import load
     from wfdsl_rl.gym.source import NAME
     from wfdsl_rl.training.checkpoints import import_gguf
@@ -101,7 +100,6 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         plain += _plain(replace(setup, out=folder / f"{turn}"), model, stage_rows(setup, "base"))
         for name, (executions, shared) in ways.items():
             base = plan.train.grpo("base").model_copy(update={"executions": executions})
-            code._verdicts.clear()
             stamps, train = _Stamps(), plan.train.model_copy(update={"stages": {"base": base}, "prefix_cache": shared})
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
             own = replace(setup, train=train, out=out, listeners=listeners)

@@ -22,7 +22,7 @@ DOZEN = [
 
 
 async def graded(program: str, **tests: Any) -> tuple[str, str]:
-    verdict = await grade_program(program, CodeTests(**tests), sandbox=the_sandbox(), cached=False)
+    verdict = await grade_program(program, CodeTests(**tests), sandbox=the_sandbox())
     assert left_running() == []
     return verdict.outcome, verdict.reason
 
@@ -377,7 +377,7 @@ async def test_many_programs_at_one_time_are_all_judged_and_the_loop_stays_awake
 
     ticking = asyncio.create_task(tick())
     verdicts = await asyncio.gather(
-        *(grade_program(f"def f(x): return x + {n % 2}", tests, sandbox=the_sandbox(), cached=False) for n in range(30))
+        *(grade_program(f"def f(x): return x + {n % 2}", tests, sandbox=the_sandbox()) for n in range(30))
     )
     ticking.cancel()
 
@@ -388,9 +388,7 @@ async def test_many_programs_at_one_time_are_all_judged_and_the_loop_stays_awake
 
 async def test_a_grading_that_is_cancelled_leaves_nothing_behind() -> None:
     tests = CodeTests(style="function", inputs=("[1]",), expected=("2",), entry_point="f", timeout_s=60)
-    grading = asyncio.create_task(
-        grade_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox(), cached=False)
-    )
+    grading = asyncio.create_task(grade_program("def f(x):\n    while True: pass", tests, sandbox=the_sandbox()))
     await asyncio.sleep(0.3)
 
     grading.cancel()

@@ -203,7 +203,7 @@ async def test_a_cheat_is_wrong(cheat: str, style: str) -> None:
     if cheat in ("never returns", "ends with success when it is loaded"):
         tests = tests.model_copy(update={"timeout_s": 0.5})
 
-    verdict = await grade_program(textwrap.dedent(CHEATS[cheat]), tests, sandbox=the_sandbox(), cached=False)
+    verdict = await grade_program(textwrap.dedent(CHEATS[cheat]), tests, sandbox=the_sandbox())
 
     assert verdict.outcome == "wrong", verdict.reason
     assert 0 < len(verdict.reason) < 700
@@ -212,7 +212,7 @@ async def test_a_cheat_is_wrong(cheat: str, style: str) -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_the_right_program_passes_the_same_tests(style: str) -> None:
-    verdict = await grade_program(f"def f(x): return {SECRET}", STYLES[style], sandbox=the_sandbox(), cached=False)
+    verdict = await grade_program(f"def f(x): return {SECRET}", STYLES[style], sandbox=the_sandbox())
 
     assert verdict.outcome == "right", verdict.reason
 
@@ -237,7 +237,7 @@ STDIN = CodeTests(style="stdin", inputs=("1\n", "2\n"), expected=(f"{SECRET}\n",
     ],
 )
 async def test_a_program_that_prints_something_else_is_wrong(program: str) -> None:
-    verdict = await grade_program(program, STDIN, sandbox=the_sandbox(), cached=False)
+    verdict = await grade_program(program, STDIN, sandbox=the_sandbox())
 
     assert verdict.outcome == "wrong", verdict.reason
     assert left_running() == []
@@ -269,7 +269,6 @@ async def test_an_object_cannot_pass_through_a_check_that_asks_it() -> None:
             textwrap.dedent(cheat),
             CodeTests(style="program", entry_point="f", checker=f"assert {check}"),
             sandbox=the_sandbox(),
-            cached=False,
         )
         for check in checks
     ]
@@ -280,6 +279,6 @@ async def test_an_object_cannot_pass_through_a_check_that_asks_it() -> None:
 async def test_a_check_that_swallows_everything_does_not_swallow_an_end() -> None:
     tests = CodeTests(style="program", entry_point="f", checker="try:\n    f(1)\nexcept:\n    pass\n")
 
-    verdict = await grade_program("import sys\ndef f(x): sys.exit(0)", tests, sandbox=the_sandbox(), cached=False)
+    verdict = await grade_program("import sys\ndef f(x): sys.exit(0)", tests, sandbox=the_sandbox())
 
     assert verdict.outcome == "wrong", verdict.reason

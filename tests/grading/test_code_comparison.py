@@ -20,6 +20,7 @@ from wfdsl.grading.code_tests import output_difference, same_result, shown
         ("a b\r\nc", "a b\nc"),
         ("", "\n"),
         ("0.1", "0.10"),
+        ("0.333333", "0.333333333333"),
     ],
 )
 def test_outputs_that_are_equal(output: str, expected: str) -> None:
@@ -36,6 +37,8 @@ def test_outputs_that_are_equal(output: str, expected: str) -> None:
         ("a\nb", "a", "the output has 2 lines, not 1"),
         ("YES", "Yes", "line 1 of the output is 'YES', not 'Yes'"),
         ("1.0000001", "1", "line 1 of the output is '1.0000001', not '1'"),
+        ("0.333334", "0.33333", "line 1 of the output is '0.333334', not '0.33333'"),
+        ("0.333335", "0.333333", "line 1 of the output is '0.333335', not '0.333333'"),
         ("nan", "NaN", "line 1 of the output is 'nan', not 'NaN'"),
         ("inf", "1e999", "line 1 of the output is 'inf', not '1e999'"),
         ("a  b", "a b c", "line 1 of the output is 'a  b', not 'a b c'"),

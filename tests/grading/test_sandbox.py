@@ -100,8 +100,8 @@ async def test_without_namespaces_programs_are_graded_by_landlock_or_unjudged(
         monkeypatch.setenv("PATH", str(tmp_path))
     sandbox = Sandbox(slots=1, limits=LIMITS)
 
-    right = await grade_program("def f(x): return 1", TESTS, sandbox=sandbox, cached=False)
-    wrong = await grade_program("def f(x): return 2", TESTS, sandbox=sandbox, cached=False)
+    right = await grade_program("def f(x): return 1", TESTS, sandbox=sandbox)
+    wrong = await grade_program("def f(x): return 2", TESTS, sandbox=sandbox)
 
     assert (right.outcome, wrong.outcome) in {("right", "wrong"), ("unjudged", "unjudged")}
     assert right.rule == ("tests in Landlock" if right.outcome == "right" else "")
@@ -114,7 +114,7 @@ async def test_where_neither_tier_holds_nothing_is_judged_and_the_reason_names_b
     monkeypatch.setattr(isolation, "_LANDLOCK", 999)  # as on a kernel without it
 
     sandbox = Sandbox(slots=1, limits=LIMITS)
-    found = [await grade_program(f"def f(x): return {n}", TESTS, sandbox=sandbox, cached=False) for n in (1, 2)]
+    found = [await grade_program(f"def f(x): return {n}", TESTS, sandbox=sandbox) for n in (1, 2)]
 
     assert [verdict.outcome for verdict in found] == ["unjudged"] * 2
     assert "`bwrap` is not installed" in found[0].reason
@@ -143,7 +143,7 @@ async def test_a_package_that_is_not_there_is_unjudged_and_one_that_does_not_exi
 @pytest.mark.parametrize("tier", in_both_tiers)
 @pytest.mark.parametrize(("program", "outcome"), [("def f(x): return 1", "right"), ("def f(x): return 2", "wrong")])
 async def test_the_verdict_names_what_isolated_the_program(tier: str, program: str, outcome: str) -> None:
-    verdict = await grade_program(program, TESTS, sandbox=the_sandbox(tier), cached=False)
+    verdict = await grade_program(program, TESTS, sandbox=the_sandbox(tier))
 
     assert (verdict.outcome, verdict.rule) == (outcome, f"tests in {tier}")
 

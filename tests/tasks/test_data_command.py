@@ -172,7 +172,6 @@ def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.Captur
         (["convert", MIXED[0], "-o", "x.txt"], "written to a .jsonl or .jsonl.gz file"),
         (["convert", MIXED[0], "-o", "no/such/folder/x.jsonl"], "cannot be written"),
         (["select", MIXED[0], "-n", "x", "-o", "y.jsonl"], "-n x"),
-        (["gym", "gym/seven", "-n", "0"], "-n must be at least 1 (got 0)"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

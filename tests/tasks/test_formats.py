@@ -37,7 +37,6 @@ def read(format_name: str, row: dict[str, Any]) -> Task:
         ("gsm8k_test.jsonl", "gsm8k", "test", "math", ["18", "3", "70000", "540", "64", "45"]),
         ("svamp_test.jsonl", "svamp", "test", "math", ["145", "19", "198", "63"]),
         ("mmlu_stem_test.jsonl", "mmlu", "test", "choice", ["C", "A", "B", "A"]),
-        ("mmlu_headless.csv", "mmlu", "", "choice", ["C", "A", "B"]),
         ("math_train.jsonl", "math", "train", "math", ["4", r"\frac{3}{2}", "4"]),
         ("aime_2099.jsonl", "aime_2099", "", "math", ["008", "24"]),
         ("livecodebench.jsonl", "livecodebench", "", "code", ["", ""]),
@@ -194,6 +193,26 @@ async def test_the_reference_solution_is_right_and_an_empty_one_is_wrong(file: s
         found = [await grade(task, f"```python\n{code}\n```", sandbox=the_sandbox()) for code in (task.gold, empty)]
 
         assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("number", "right", "wrong"),
+    [
+        (0, "print(2 * int(input()), ' ')", "print(int(input()) ** 2)"),
+        (
+            1,
+            "class Solution:\n    def pickFromEnd(self, values: List[int], place):\n        return values[-1 - place]",
+            "class Solution:\n    def pickFromEnd(self, values, place):\n        return values[place]",
+        ),
+    ],
+)
+async def test_programs_of_contests_are_told_apart(number: int, right: str, wrong: str) -> None:
+    task = load_tasks(DATA / "livecodebench.jsonl")[number]
+
+    found = [await grade(task, f"```python\n{code}\n```", sandbox=the_sandbox()) for code in (right, wrong)]
+
+    assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
 
 
 def test_mbpp_shows_its_tests_but_not_the_challenge() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.selection import Mix, difficulty, domain, manifest, parse_counts, select, tasks_hash
-from wfdsl.tasks.similarity import ALIKE, CONTAINED, QUOTED, farthest_first, near_duplicates, overlaps
+from wfdsl.tasks.similarity import ALIKE, CONTAINED, QUOTED, farthest_first, likes
 from wfdsl.tasks.task import Kind, Task
 
 WORDS = (
@@ -76,37 +76,28 @@ near_texts = st.lists(
 )
 
 
-@given(near_texts)
-@settings(max_examples=40, deadline=None)
-def test_near_duplicates_are_those_that_comparing_every_pair_finds(texts: list[str]) -> None:
+@given(near_texts, near_texts | st.just([]))
+@settings(max_examples=60, deadline=None)
+def test_texts_that_are_alike_are_those_that_comparing_every_pair_finds(texts: list[str], others: list[str]) -> None:
+    every = [*others, *texts]
     expected: dict[int, int] = {}
-    for number, text in enumerate(texts):
-        like = next((one for one in range(number) if one not in expected and shares(texts[one], text)), None)
+    for number in range(len(others), len(every)):
+        kept = (one for one in range(number) if one - len(others) not in expected)
+        like = next((one for one in kept if shares(every[one], every[number])), None)
         if like is not None:
-            expected[number] = like
+            expected[number - len(others)] = like
 
-    assert near_duplicates(texts) == expected
-
-
-@given(near_texts, near_texts)
-@settings(max_examples=30, deadline=None)
-def test_overlaps_are_those_that_comparing_every_pair_finds(texts: list[str], others: list[str]) -> None:
-    firsts = {
-        number: next((one for one, other in enumerate(others) if shares(text, other)), None)
-        for number, text in enumerate(texts)
-    }
-
-    assert overlaps(texts, others) == {number: first for number, first in firsts.items() if first is not None}
+    assert likes(texts, others) == expected
 
 
 def test_case_and_spaces_make_no_difference_but_numbers_do() -> None:
     texts = ["Compute 3 + 4, please.", "compute  3+4, please.", "Compute 3 - 4, please.", "Compute 8 + 9, please."]
 
-    assert near_duplicates(texts) == {1: 0}
+    assert likes(texts) == {1: 0}
 
 
 def test_a_text_that_is_quoted_in_a_longer_one_is_like_it() -> None:
-    assert near_duplicates([f"{DUPLICATED} {question(Random(1), 60)}", DUPLICATED]) == {1: 0}
+    assert likes([f"{DUPLICATED} {question(Random(1), 60)}", DUPLICATED]) == {1: 0}
 
 
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(0, 15))

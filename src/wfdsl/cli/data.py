@@ -1,4 +1,4 @@
-"""Look at tasks, convert them, choose a training mix, draw from a gym, check gold answers; few-shot examples.
+"""Look at tasks, convert them, choose a training mix, check gold answers; few-shot examples.
 
 `check` exits with 1 if a gold answer is graded wrong or a wrong one right, and with 3 if one could not be graded.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.cli import data_examples
 from wfdsl.cli.output import OK
-from wfdsl.errors import UsageError
+from wfdsl.cli.task_options import add_row_options
 from wfdsl.render.text import counted
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
@@ -25,7 +25,6 @@ _ACTIONS = {
     "convert": "write tasks as JSON lines that every command reads",
     "check": "grade each gold answer, and a wrong one",
     "select": "choose a training mix: difficult, diverse, without repeats",
-    "gym": "draw tasks from a gym",
     "formats": "list the formats and the short names of data sets that are known",
     "examples": "list, show and extract few-shot examples for Conductors",
 }
@@ -33,7 +32,7 @@ EXAMPLES = (
     "wfdsl data show gsm8k --limit 3",
     "wfdsl data convert rows.csv --map question=prompt,gold=answer --out tasks.jsonl",
     "wfdsl data select gsm8k mbpp --count 100 --out mix.jsonl",
-    "wfdsl data gym gym/seven --count 50 --out tasks.jsonl",
+    "wfdsl data convert gym/seven --limit 50 --out tasks.jsonl",
     "wfdsl data examples extract answers.jsonl > mine.toml",
 )
 WRONG, UNJUDGED = 1, 3
@@ -52,7 +51,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     made["show"].add_argument("--json", action="store_true", help="print the tasks as JSON lines")
     _output(made["convert"])
     _configure_select(made["select"])
-    _configure_gym(made["gym"])
     data_examples.configure(made["examples"])
 
 
@@ -65,14 +63,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
     )
-    parser.add_argument(
-        "--task-format",
-        metavar="NAME",
-        help="the format of its rows (default: recognised by the columns)",
-    )
-    parser.add_argument(
-        "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
-    )
+    add_row_options(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
     parser.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
 
@@ -101,15 +92,6 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest is written next to it"
     )
-
-
-def _configure_gym(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("preset", metavar="PRESET", help="such as gym/seven")
-    parser.add_argument("-n", "--count", type=int, default=100, metavar="N", help="how many (default: 100)")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="which ones (default: 0)")
-    parser.add_argument("--split", choices=("train", "test"), default="test", help="whose wordings (default: test)")
-    parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds, such as math,code")
-    _output(parser)
 
 
 def _read(args: argparse.Namespace) -> list[Task]:
@@ -205,15 +187,6 @@ def _counts(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -
     return f"{candidates} candidates; left out: {out}; chosen: {kept}"
 
 
-def _gym(args: argparse.Namespace) -> int:
-    from wfdsl.tasks.loading import generate_tasks
-
-    if args.count < 1:
-        raise UsageError(f"-n must be at least 1 (got {args.count})")
-    kinds = None if args.kinds is None else args.kinds.split(",")
-    return _write(generate_tasks(args.preset, args.count, args.seed, split=args.split, kinds=kinds), args.out)
-
-
 def _check(args: argparse.Namespace) -> int:
     from wfdsl.grading.gold_check import check_gold
 
@@ -246,7 +219,6 @@ _EXECUTE = {
     "show": _show,
     "convert": _convert,
     "select": _select,
-    "gym": _gym,
     "check": _check,
     "formats": _formats,
     "examples": data_examples.execute,

@@ -25,10 +25,15 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
     )
-    asked.add_argument(
+    add_row_options(asked)
+
+
+def add_row_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add what says how the rows of files are read."""
+    parser.add_argument(
         "--task-format", metavar="NAME", help="the format of the rows (default: recognised by the columns)"
     )
-    asked.add_argument(
+    parser.add_argument(
         "--map", metavar="FIELD=COLUMN,...", help="which columns to use, such as question=prompt,gold=answer"
     )
 

@@ -19,9 +19,10 @@ STRUCTURE = frozenset(
 )
 """Words that say nothing about an option."""
 _TURN = re.compile(
-    r"(?:(?<![^\s.;,—])(?<=[.;,—]\s)|(?<=[.;,—]\sand\s)|^)"
+    r"(?:(?<=[.;,—]\s)|(?<=[.;,—]\sand\s)|^)"
     r"(?:therefore|thus|hence|so|(?:that|which) leaves)\b(?!\s+(?:that|called|far|much|many)\b)"
-    r"|\b(?:but|however|actually|in fact)\b|其实|而是|因此|所以|但是|剩下|只有|実は|しかし|よって|したがって|つまり",
+    r"|(?<!anything )\b(?:but|however|actually|in fact)\b"
+    r"|其实|而是|因此|所以|但是|剩下|只有|実は|しかし|よって|したがって|つまり",
     re.IGNORECASE,
 )
 _COMMA = re.compile(r"[,;:](?=\s)(?!\s\d{4}\b)|[，；：]")

@@ -45,6 +45,8 @@ _PACKAGES: Final = frozenset(
 _SHOWN: Final = 120  # characters of a value in a reason
 _RELATIVE: Final = 1e-9  # what the order of a sum may change, and no more. Our choice
 _LONGEST_NUMBER: Final = 400  # characters
+_ROUNDED: Final = re.compile(r"\.\d{6}")
+_ROUNDING: Final = Decimal("1e-6")  # the difference of two decimals of six digits or more. Our choice
 
 
 class _WrongError(Exception):
@@ -259,7 +261,7 @@ def output_difference(output: str, expected: str) -> str:
     """Where two outputs differ, in one line; empty if they do not.
 
     Spaces at the ends of lines, and empty lines at the ends of the text, do not count. Two lines of numbers are equal
-    if their numbers are, so that `1.0` is `1`.
+    if their numbers are, so that `1.0` is `1`; decimals of six digits after the point may differ by 1e-6.
     """
     found, wanted = _lines(output), _lines(expected)
     for number, (one, other) in enumerate(zip_longest(found, wanted), start=1):
@@ -294,7 +296,12 @@ def _same_number(one: str, other: str) -> bool:
         return False
     if not (found.is_finite() and wanted.is_finite()):
         return False
-    return found == wanted
+    return found == wanted or (bool(_ROUNDED.search(one) and _ROUNDED.search(other)) and _near(found, wanted))
+
+
+def _near(found: Decimal, wanted: Decimal) -> bool:
+    """As checkers of contests do; LiveCodeBench's runner refuses it."""
+    return abs(found - wanted) <= _ROUNDING * max(Decimal(1), abs(wanted))
 
 
 def same_result(found: Any, expected: Any) -> bool:

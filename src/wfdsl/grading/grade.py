@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 from wfdsl.errors import UsageError
 from wfdsl.grading.choice import grade_choice
@@ -81,16 +80,6 @@ async def _compared(kind: AnswerKind, gold: str, found: Statement, task: Task) -
     assert_never(kind)
 
 
-def load_grader(name: str) -> Callable[[Task, str], Any]:
-    """The function that `file.py:name` or `module:name` names: `function(task, text) -> bool | float | Verdict`, async
-    or not.
-
-    Raises:
-        UsageError: there is no such function, or it cannot be imported.
-    """
-    return load_function(name)  # type: ignore[no-any-return]  # what it returns is checked when it is called
-
-
 async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     assert task.tests is not None  # a code task without tests cannot be made
     program = final_code(text, wanted=task.tests.entry_point, reads_input=task.tests.style == "stdin")
@@ -101,7 +90,7 @@ async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict
 
 async def _grade_custom(task: Task, text: str) -> Verdict:
     """The verdict of the task's own grader; unjudged if it fails or returns something else."""
-    grader = load_grader(task.grader)
+    grader = load_function(task.grader)
     try:
         if inspect.iscoroutinefunction(grader):
             said = await grader(task, text)

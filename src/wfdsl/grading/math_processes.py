@@ -1,8 +1,7 @@
 """A pool of worker processes that compare expressions, each replaced when it hangs or dies.
 
-Each process belongs to one thread, which writes a request, waits for the reply with a deadline, and watches how much
-memory the process uses. Threads, not tasks, so that the pool outlives an event loop: `grade_sync` in a row starts no
-new processes, and an event loop only ever waits for a future.
+A thread writes a request to a process and waits for the reply with a deadline. Threads, not tasks, so that the pool
+outlives an event loop: `grade_sync` in a row starts no new processes, and an event loop only ever waits for a future.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import atexit
 import contextlib
 import json
 import os
-import queue
 import select
 import subprocess
 import sys
@@ -20,7 +18,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, cast
 
 PROCESSES = 2
@@ -29,22 +26,9 @@ LIMIT_S = 5.0
 """The longest that one comparison may take, in seconds. Our choice, as math-verify's."""
 START_LIMIT_S = 60.0
 """The longest that a process may take to start, in seconds: importing sympy on a busy machine is slow."""
-MEMORY_BYTES = 768 * 2**20
-"""The most memory that a process may use, in bytes. Our choice: it has 100 MiB when it starts."""
-COMPARISONS_PER_PROCESS = 2_000
-"""After how many comparisons a process is replaced: sympy keeps what it has seen. Our choice."""
-_PATIENCE_S = 0.05
-_KEPT_VARIABLES = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LD_LIBRARY_PATH",
-    "PATH",
-    "PYTHONHOME",
-    "PYTHONPATH",
-    "SYSTEMROOT",
-    "TMPDIR",
-)
+MEMORY_BYTES = 3 * 2**29
+"""The most memory that a process may reserve, in bytes. Our choice: it has 400 MiB when it starts."""
+_KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +51,14 @@ class MathProcesses:
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
-        self._idle: queue.LifoQueue[_Process] = queue.LifoQueue()
+        self._idle: list[_Process] = []
 
     async def compare(self, gold: str, answer: str, digits: int = 0) -> Comparison:
         """Compare two expressions. A comparison that takes too long, or too much memory, is `failed` with a reason."""
-        return await asyncio.wrap_future(self._started().submit(self._compare, gold, answer, digits))
+        with self._lock:
+            self._threads = self._threads or ThreadPoolExecutor(self._processes, thread_name_prefix="wfdsl-math")
+            future = self._threads.submit(self._compare, gold, answer, digits)
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Wait for the comparisons that are running, and end all processes."""
@@ -79,45 +66,26 @@ class MathProcesses:
             threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(wait=True, cancel_futures=True)
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._idle.get_nowait().end()
+        while self._idle:
+            self._idle.pop().end()
 
     def forget(self) -> None:
         """After a fork, in the child: the threads are not here, and the processes are the parent's."""
         self._not_ours = self._idle
-        self._lock, self._threads, self._idle = threading.Lock(), None, queue.LifoQueue()
-
-    def _started(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._processes, thread_name_prefix="wfdsl-math")
-            return self._threads
+        self._lock, self._threads, self._idle = threading.Lock(), None, []
 
     def _compare(self, gold: str, answer: str, digits: int) -> Comparison:
-        process = self._taken()
+        process = self._idle.pop() if self._idle else _Process(self._memory_bytes)
+        if not process.is_alive():
+            process.end()
+            process = _Process(self._memory_bytes)
         try:
-            found = process.ask(gold, answer, digits, limit_s=self._limit_s, memory_bytes=self._memory_bytes)
+            found = process.ask({"gold": gold, "answer": answer, "digits": digits}, self._limit_s)
         except _ProcessLost as lost:
             process.end()
-            return Comparison("failed" if process.asked else "not-started", str(lost))
-        except BaseException:
-            process.end()
-            raise
-        if process.asked >= COMPARISONS_PER_PROCESS:
-            process.end()
-        else:
-            self._idle.put(process)
+            return Comparison("failed" if process.is_ready else "not-started", str(lost))
+        self._idle.append(process)
         return found
-
-    def _taken(self) -> _Process:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                process = self._idle.get_nowait()
-                if process.is_alive():
-                    return process
-                process.end()
-        return _Process()
 
 
 class _ProcessLost(Exception):  # noqa: N818  (a state, as in ModuleNotFound)
@@ -127,31 +95,26 @@ class _ProcessLost(Exception):  # noqa: N818  (a state, as in ModuleNotFound)
 class _Process:
     """One process. It is started at once, and is waited for with the first request."""
 
-    def __init__(self) -> None:
-        environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    def __init__(self, memory_bytes: int) -> None:
         self._popen = subprocess.Popen(
-            [sys.executable, "-P", "-m", "wfdsl.grading.math_worker"],
+            [sys.executable, "-P", "-m", "wfdsl.grading.math_worker", str(memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
+            env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
         )
         self._stdin = cast("IO[bytes]", self._popen.stdin)
         self._stdout = cast("IO[bytes]", self._popen.stdout)
-        self._unread = b""
-        self.asked = 0
+        self.is_ready = False
 
-    def ask(self, gold: str, answer: str, digits: int, *, limit_s: float, memory_bytes: int) -> Comparison:
-        if not self.asked:
-            self._line(START_LIMIT_S, MEMORY_BYTES)
-        self.asked += 1
-        request = json.dumps({"gold": gold, "answer": answer, "digits": digits, "limit_s": limit_s + 1})
-        try:
-            self._stdin.write(request.encode() + b"\n")
+    def ask(self, request: dict[str, object], limit_s: float) -> Comparison:
+        if not self.is_ready:
+            self._line(START_LIMIT_S)
+            self.is_ready = True
+        with contextlib.suppress(OSError):  # it has ended: so has its output
+            self._stdin.write(json.dumps({**request, "limit_s": limit_s + 1}).encode() + b"\n")
             self._stdin.flush()
-        except OSError as error:
-            raise _ProcessLost(f"the process that compares expressions ended: {error}") from error
-        return Comparison(**json.loads(self._line(limit_s, memory_bytes)))
+        return Comparison(**json.loads(self._line(limit_s)))
 
     def is_alive(self) -> bool:
         return self._popen.poll() is None
@@ -164,34 +127,16 @@ class _Process:
         self._stdout.close()
         self._popen.wait()
 
-    def _line(self, limit_s: float, memory_bytes: int) -> bytes:
-        deadline = time.monotonic() + limit_s
-        while b"\n" not in self._unread:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
+    def _line(self, limit_s: float) -> bytes:
+        deadline, line = time.monotonic() + limit_s, b""
+        while not line.endswith(b"\n"):
+            if not select.select([self._stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
                 raise _ProcessLost(f"comparing the expressions took longer than {limit_s:g} s")
-            if select.select([self._stdout], [], [], min(left_s, _PATIENCE_S))[0]:
-                self._read()
-            elif _resident_bytes(self._popen.pid) > memory_bytes:
-                raise _ProcessLost(f"comparing the expressions took more than {memory_bytes // 2**20} MiB of memory")
-        line, _, self._unread = self._unread.partition(b"\n")
+            if not (chunk := os.read(self._stdout.fileno(), 65536)):
+                code = self._popen.wait()
+                raise _ProcessLost(f"the process that compares expressions died with exit code {code}")
+            line += chunk
         return line
-
-    def _read(self) -> None:
-        chunk = os.read(self._stdout.fileno(), 65536)
-        if not chunk:
-            code = self._popen.wait()
-            raise _ProcessLost(f"the process that compares expressions died with exit code {code}")
-        self._unread += chunk
-
-
-def _resident_bytes(pid: int) -> int:
-    """How much memory a process uses; 0 where there is no /proc, and only the limit inside the process holds."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
-    except (OSError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 _SHARED = MathProcesses()

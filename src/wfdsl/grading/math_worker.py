@@ -15,8 +15,6 @@ from typing import Any, TextIO
 import sympy  # type: ignore[import-untyped]
 from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped]
 
-ADDRESS_SPACE_BYTES = 4 * 2**30
-"""The most that the process may reserve. The parent ends it long before, by its resident memory."""
 _DIGITS = 60
 _SAME = sympy.Float("1e-40")
 """How near two values of 60 digits have to be, relatively. Our choice."""
@@ -38,6 +36,8 @@ def compare(gold: str, answer: str, digits: int = 0) -> dict[str, str]:
 def _parse(expression: str) -> Any:
     try:
         read = latex2sympy(expression)
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001  (its parser raises bare exceptions)
         return None
     return read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E) if hasattr(read, "subs") else None
@@ -97,33 +97,31 @@ def _answer(line: str) -> dict[str, str]:
     signal.setitimer(signal.ITIMER_REAL, request["limit_s"])
     try:
         return compare(request["gold"], request["answer"], request["digits"])
+    except MemoryError:  # the process ends, and another one begins with what it needs
+        raise
     except Exception as error:  # noqa: BLE001  (any failure of the algebra means: unjudged)
         return {"outcome": "failed", "reason": f"{type(error).__name__}: {str(error)[:200]}"}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def main(requests: TextIO, replies: TextIO) -> None:
+def main(requests: TextIO, replies: TextIO, memory_bytes: int) -> None:
     """Answer until there are no more requests. An empty line says that the process is ready."""
+    import resource  # noqa: PLC0415  (there is none on Windows)
+
     logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, even in the middle of C code
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    _limit_memory()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     for warm in ("\\frac{1}{2}x^2", "\\sqrt{2}\\pi", "\\sin(x)+e^{x}"):
         compare(warm, warm + "+1")  # tables of the parser are built on first use
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     print(file=replies, flush=True)
     for line in requests:
         print(json.dumps(_answer(line)), file=replies, flush=True)
 
 
-def _limit_memory() -> None:
-    import resource  # noqa: PLC0415  (there is none on Windows)
-
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-
 if __name__ == "__main__":
     replies_only, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is not a reply
-    main(sys.stdin, replies_only)
+    main(sys.stdin, replies_only, int(sys.argv[1]))

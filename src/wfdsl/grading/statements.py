@@ -385,53 +385,22 @@ class _Reading:
 
     def choice(self) -> _Found | None:
         tokens = [token for chunk in self._chunks for token in chunk]
-        letters = sorted({_LETTERS[ord(token[0])] for token in tokens if token.type == "LETTER"})
         is_told = self._is_labelled or any(token.type == "HEAD" for token in tokens)
         form: Literal["label", "sentence"] = "label" if self._is_labelled else "sentence"
-        after = self._tail[1:3]
-        if (
-            letters
-            and after[:1]
-            and self._tail[0].type != "SINCE"
-            and (after[0].type == "LETTER" or str(after[0]).lower() == "or")
-        ):
-            letters = sorted({*letters, *(_LETTERS[ord(token[0])] for token in after if token.type == "LETTER")})
-        elif not letters and len(after) == 2 and after[1].type == "LETTER":  # ", option B"
-            letters, is_told = [_LETTERS[ord(after[1][0])]], True
-        words = self._option_words(tokens)
-        named = self._option(words)
-        if letters:
-            if named is not None and named not in letters:
-                return "", form, True
-            if is_told:
-                return ", ".join(letters), form, True
-            rest = [token for token in tokens if token.type not in (*_FREE, "LETTER", "NUMERAL")]
-            if named is not None or not rest or self._chunks[-1][0].type == "LETTER":
-                is_bare = len(self._chunks) == 1 and tokens[0].type == "LETTER"
-                return ", ".join(letters), "value" if is_bare else "sentence", False
-            return None
-        if named is not None:
-            return named, form, self._is_labelled
-        return None
-
-    def _option_words(self, tokens: list[Token]) -> list[str]:
-        last = self._chunks[-1] if len(self._chunks) > 1 or self._is_labelled else tokens
-        return [self._text[last[0].start_pos : last[-1].end_pos], self._text[tokens[0].start_pos : tokens[-1].end_pos]]
-
-    def _option(self, words: list[str]) -> str | None:
-        """The letter of the option that is said: as it is, or when the words of the question are left out."""
-        known = words_of(self._asked.question) | STRUCTURE
-        plain = [bare(re.sub(r"[\ue000-\ue019]", " ", said)) for said in words]
-        for clean in plain:
-            for at, option in enumerate(self._asked.choices):
-                if clean.removeprefix("the ").removeprefix("a ") == bare(option):
-                    return ascii_uppercase[at]
-        for at, option in enumerate(self._asked.choices):
-            wanted = [word for word in bare(option).split() if word not in known]
-            if wanted and wanted == [word for word in plain[-1].split() if word not in known]:
-                return ascii_uppercase[at]
-            if CJK.search(option) and plain[0].removesuffix("です") == bare(option):
-                return ascii_uppercase[at]
+        after = self._tail[1:3] if self._tail and self._tail[0].type != "SINCE" else []
+        if after and not (after[0].type == "LETTER" or str(after[0]).lower() in ("or", "option")):
+            after = []
+        letters = sorted({_LETTERS[ord(token[0])] for token in (*tokens, *after) if token.type == "LETTER"})
+        plain = re.sub(r"[\ue000-\ue019]", " ", self._text[tokens[0].start_pos : tokens[-1].end_pos])
+        named = _exact_option(plain, self._asked) or _named(plain, self._asked)
+        if not letters:
+            return (named, form, True) if named and is_told else None
+        if named and named not in letters:
+            return "", form, True
+        rest = [token for token in tokens if token.type not in (*_FREE, "LETTER", "NUMERAL")]
+        if is_told or named or not rest or self._chunks[-1][0].type == "LETTER":
+            is_bare = len(self._chunks) == 1 and tokens[0].type == "LETTER" and not is_told
+            return ", ".join(letters), "value" if is_bare else form, is_told
         return None
 
     def text(self) -> _Found | None:

@@ -58,7 +58,7 @@ _KNOWN = (
     Format("triviaqa", "TriviaQA", _ANY, ("question,question_id,answer",), {"answer": "aliases"}),
     Format(
         "mmlu",
-        "MMLU (also its own CSV files), MMLU-Pro",
+        "MMLU, MMLU-Pro",
         answer_formats.choice,
         ("question,choices,answer", "question,options,answer", "question,A,B,C,D,answer"),
     ),

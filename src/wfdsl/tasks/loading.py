@@ -6,7 +6,7 @@ Rows are read and sampled before they are converted, so that a sample of a large
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from itertools import count, islice
 from os import PathLike
@@ -30,13 +30,11 @@ _SPLITS = ("train", "test", "validation", "valid", "dev")
 class TaskSource(Protocol):
     """What an entry point of the group `wfdsl.tasks` names: it generates tasks."""
 
-    def __call__(
-        self, name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[str] | None = None
-    ) -> list[Task]:
-        """The first `count` tasks of a series; an empty split is the source's usual one, no kinds are all kinds.
+    def __call__(self, name: str, count: int, seed: int, *, split: str = "") -> list[Task]:
+        """The first `count` tasks of a series; an empty split is the source's usual one.
 
         Raises:
-            UsageError: it has no such name, split or kind.
+            UsageError: it has no such name or split.
         """
         ...
 
@@ -81,21 +79,6 @@ def load_tasks(
         task if task.answer_format else task.model_copy(update={"answer_format": answer_formats.get(task.kind, "")})
         for task in tasks
     ]
-
-
-def generate_tasks(
-    name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[str] | None = None
-) -> list[Task]:
-    """Tasks of an installed source, such as `gym/seven`.
-
-    Raises:
-        UsageError: there is no such source, or it has no such name, split or kind.
-    """
-    source = _task_source(name)
-    if source is None:
-        known = ", ".join(f"{plugin.name}/..." for plugin in entry_points(group=PLUGIN_GROUP)) or "none"
-        raise UsageError(f"{name}: no installed task source has this name (installed: {known})")
-    return source(name, count, seed, split=split, kinds=kinds)
 
 
 def _task_source(name: str) -> TaskSource | None:

@@ -22,7 +22,6 @@ from wfdsl.installation import require_packages
 
 _LONGEST_FIELD = 1 << 28  # characters of a CSV field: LiveCodeBench has tests of megabytes
 _PARQUET_BATCH = 256  # rows
-_OPTIONS = ("A", "B", "C", "D")  # of MMLU
 _NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:#(?P<config>[^@]+))?(?:@(?P<split>.+))?", re.ASCII)
 _USUAL_SPLITS = ("test", "validation", "train")  # in this order if no split is named: our choice
 
@@ -199,25 +198,15 @@ def _json_row(place: str, value: object) -> Row:
 def _csv(path: Path) -> Iterator[Row]:
     csv.field_size_limit(_LONGEST_FIELD)
     with _open(path) as file:
-        cells = csv.reader(file, strict=True)
-        header: list[str] = []
+        cells = csv.DictReader(file, strict=True)
         try:
-            for row in filter(None, cells):
-                if not header and (header := _header(row)) is row:
-                    continue
+            for row in cells:
                 place = f"{path}:{cells.line_num}"
-                if len(row) != len(header):
-                    raise UsageError(f"{place}: {len(row)} cells, but the first row has {len(header)}")
-                yield Row(place, dict(zip(header, row, strict=True)))
+                if None in row or None in row.values():
+                    raise UsageError(f"{place}: not as many cells as the first row has")
+                yield Row(place, row)
         except csv.Error as error:
             raise UsageError(f"{path}:{cells.line_num}: not CSV: {error}") from error
-
-
-def _header(first: list[str]) -> list[str]:
-    """The column names: the first row itself, except in MMLU's own files, which have none."""
-    if len(first) == len(_OPTIONS) + 2 and first[-1].strip() in _OPTIONS and not set(_OPTIONS) <= set(first):
-        return ["question", *_OPTIONS, "answer"]
-    return first
 
 
 def _parquet(path: Path) -> Iterator[Row]:

@@ -176,12 +176,13 @@ def _in_one_order(tasks: Sequence[Task]) -> list[Task]:
 
 
 def _without_alike(tasks: list[Task], against: Sequence[Task]) -> tuple[list[Task], list[Dropped]]:
-    tested = similarity.overlaps([task.question for task in tasks], [task.question for task in against])
-    dropped = [Dropped(tasks[here].id, "contaminated", against[there].id) for here, there in tested.items()]
-    left = [task for number, task in enumerate(tasks) if number not in tested]
-    same = similarity.near_duplicates([task.question for task in left])
-    dropped += [Dropped(left[later].id, "near-duplicate", left[first].id) for later, first in same.items()]
-    return [task for number, task in enumerate(left) if number not in same], dropped
+    both = [*against, *tasks]
+    found = similarity.likes([task.question for task in tasks], [task.question for task in against])
+    dropped = [
+        Dropped(tasks[number].id, "contaminated" if like < len(against) else "near-duplicate", both[like].id)
+        for number, like in found.items()
+    ]
+    return [task for number, task in enumerate(tasks) if number not in found], dropped
 
 
 def _shares(counts: Mapping[str, int] | int, domains: list[str]) -> dict[str, int]:

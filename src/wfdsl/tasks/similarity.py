@@ -23,28 +23,21 @@ _SHINGLE = 3  # tokens
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
-def near_duplicates(texts: Sequence[str]) -> dict[int, int]:
-    """The texts that are like an earlier text which is not itself a near duplicate: text -> earlier text."""
-    every = [_shingles(text) for text in texts]
+def likes(texts: Sequence[str], others: Sequence[str] = ()) -> dict[int, int]:
+    """The texts that are like one of the others, or like an earlier text that is like none: text -> the first of them.
+
+    Others are numbered from 0, and texts go on after them.
+    """
+    every = [_shingles(text) for text in (*others, *texts)]
     index = _Index(every)
     found: dict[int, int] = {}
     for number, shingles in enumerate(every):
-        like = index.first_like(shingles)
+        like = index.first_like(shingles) if number >= len(others) else None
         if like is None:
             index.add(number, shingles)
         else:
-            found[number] = like
+            found[number - len(others)] = like
     return found
-
-
-def overlaps(texts: Sequence[str], others: Sequence[str]) -> dict[int, int]:
-    """The texts that are like one of the others: text -> first such other."""
-    every = [_shingles(text) for text in (*texts, *others)]
-    index = _Index(every)
-    for number, shingles in enumerate(every[len(texts) :]):
-        index.add(number, shingles)
-    likes = ((number, index.first_like(shingles)) for number, shingles in enumerate(every[: len(texts)]))
-    return {number: like for number, like in likes if like is not None}
 
 
 def farthest_first(texts: Sequence[str], count: int) -> list[int]:

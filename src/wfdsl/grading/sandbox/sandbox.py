@@ -88,11 +88,6 @@ class Sandbox:
         self._lock = threading.Lock()
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
 
-    @property
-    def settings(self) -> str:
-        """What results depend on, as text."""
-        return f"{self.limits} {self.packages}"
-
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         """Wait for a free slot. The first one waits until the isolation has been tested."""

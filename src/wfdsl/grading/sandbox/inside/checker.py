@@ -7,7 +7,7 @@ is what the checking text says about values, and nothing that a program does can
 
 from __future__ import annotations
 
-import _ast
+import ast
 import builtins
 import sys
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from wfdsl.grading.sandbox.inside.values import (
 )
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
-    from collections.abc import Iterator
     from typing import Any
 
 _SHARED = frozenset(
@@ -165,54 +164,43 @@ def update(one: Any, other: Any) -> None:
         one.update(other)
 
 
-def walk(node: Any) -> Iterator[Any]:
-    """A node and all below it, as `ast.walk`; `ast` itself is slow to import."""
-    if isinstance(node, list):
-        for one in node:
-            yield from walk(one)
-    elif isinstance(node, _ast.AST):
-        yield node
-        for name in node._fields:
-            yield from walk(getattr(node, name, None))
-
-
-def obstacle(tree: _ast.Module) -> str:
+def obstacle(tree: ast.Module) -> str:
     """Why this text cannot be run apart from the program; empty if it can."""
-    for node in walk(tree):
+    for node in ast.walk(tree):
         names = []
-        if isinstance(node, _ast.Import):
+        if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, _ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             if set(name.split(".")) & _SHARED:
                 return f"the checking text uses `{name}`"
-        if isinstance(node, _ast.Name) and node.id in ("open", "globals", "input"):
+        if isinstance(node, ast.Name) and node.id in ("open", "globals", "input"):
             return f"the checking text uses `{node.id}`"
-        if isinstance(node, _ast.Attribute) and node.attr in ("stdout", "stdin", "stderr", "__globals__", "__code__"):
+        if isinstance(node, ast.Attribute) and node.attr in ("stdout", "stdin", "stderr", "__globals__", "__code__"):
             return f"the checking text uses `.{node.attr}`"
     return ""
 
 
-def missing_names(tree: _ast.Module, known: dict[str, Any]) -> list[str]:
+def missing_names(tree: ast.Module, known: dict[str, Any]) -> list[str]:
     """Names that the text reads and does not define: functions and imports of the program."""
     read: set[str] = set()
     written: set[str] = set()
-    for node in walk(tree):
-        if isinstance(node, _ast.Name):
-            (read if isinstance(node.ctx, _ast.Load) else written).add(node.id)
-        elif isinstance(node, _ast.FunctionDef | _ast.ClassDef | _ast.AsyncFunctionDef):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else written).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             written.add(node.name)
-        elif isinstance(node, _ast.arg):
+        elif isinstance(node, ast.arg):
             written.add(node.arg)
-        elif isinstance(node, _ast.alias):
+        elif isinstance(node, ast.alias):
             written.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, _ast.ExceptHandler) and node.name:
+        elif isinstance(node, ast.ExceptHandler) and node.name:
             written.add(node.name)
     return sorted(name for name in read - written if name not in known and not hasattr(builtins, name))
 
 
-def namespace(tree: _ast.Module, line: Line, preamble: str, entry_point: str) -> dict[str, Any]:
+def namespace(tree: ast.Module, line: Line, preamble: str, entry_point: str) -> dict[str, Any]:
     """What the checking text sees: the preamble's names, and proxies for those of the program."""
     module = type(sys)("checker")
     sys.modules["checker"] = module
@@ -238,7 +226,7 @@ class TogetherError(BaseException):
 
 def parsed(source: str) -> Any:
     """The tree of a checking text."""
-    return compile(source, "checker.py", "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+    return compile(source, "checker.py", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
 
 
 def run_check(source: str, line: Line, preamble: str, entry_point: str) -> None:
@@ -257,10 +245,10 @@ def run_check(source: str, line: Line, preamble: str, entry_point: str) -> None:
 def run_text(tree: Any, source: str, names: dict[str, Any]) -> None:
     """Run the text with these names, and what it defines as tests."""
     exec(compile(tree, "checker.py", "exec", dont_inherit=True), names)
-    defined = {node.name for node in tree.body if isinstance(node, _ast.FunctionDef)}
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     if "check" in defined:
         names["check"](names["candidate"])
-    if any(isinstance(node, _ast.ClassDef) for node in tree.body) and "unittest" in source:
+    if any(isinstance(node, ast.ClassDef) for node in tree.body) and "unittest" in source:
         run_unittest(names)
 
 

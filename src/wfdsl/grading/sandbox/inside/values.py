@@ -4,13 +4,13 @@ A value travels by its content and never by its class: a subclass of a built-in 
 method of a program's own, such as an `__eq__` that is always true, comes along. What has no content that could be
 written down (iterators, functions, objects) stays where it is and arrives as a handle.
 """
-# Runs inside and outside of the sandbox, so it imports nothing of this package. Every program waits for its imports, so
-# it uses the C part of `json`, whose own import takes as long as starting an interpreter, and no `typing`.
+# Runs inside and outside of the sandbox, so it imports nothing of this package, and no `typing`, which is slow.
 
 from __future__ import annotations
 
-import _json
 import sys
+from json import dumps as write_json
+from json import loads as read_json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
@@ -37,45 +37,15 @@ def dumps(value: object, handle: Handle) -> bytes:
 
 def to_json(packed: Any) -> bytes:
     """JSON of scalars and lists."""
-    return "".join(_written(packed)).encode("ascii")
-
-
-def _written(packed: Any) -> Iterator[str]:
-    if isinstance(packed, list):
-        yield "["
-        for number, part in enumerate(packed):
-            if number:
-                yield ","
-            yield from _written(part)
-        yield "]"
-    elif isinstance(packed, str):
-        yield _json.encode_basestring_ascii(packed)
-    else:
-        yield "null" if packed is None else repr(packed).lower()
-
-
-class _Reading:
-    """What the scanner of `json` wants to know."""
-
-    strict = True
-    object_hook = object_pairs_hook = None
-    parse_float = parse_constant = float
-    parse_int = int
-    memo: dict[str, str] = {}  # noqa: RUF012  (the scanner clears it)
-
-
-_SCAN = _json.make_scanner(_Reading)  # type: ignore[arg-type]  # typeshed has the pure one
+    return write_json(packed).encode("ascii")
 
 
 def from_json(payload: bytes) -> Any:
     """What is written there. Raises: ValueError."""
     try:
-        found, end = _SCAN(payload.decode("ascii"), 0)
-    except (StopIteration, RecursionError) as problem:
-        raise ValueError("this is not JSON") from problem
-    if end != len(payload):
-        raise ValueError("something follows the JSON")
-    return found
+        return read_json(payload.decode("ascii"))
+    except RecursionError as problem:
+        raise ValueError("this is nested too deeply") from problem
 
 
 def pack(value: object, handle: Handle, depth: int) -> Any:
