@@ -31,7 +31,6 @@ from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.grading.grade import grade
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.interpreter.budget import Budget, BudgetTracker
-from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, total_usd
@@ -42,7 +41,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.loop_thread import LoopThread
 from wfdsl_rl.processes import ALONE, Processes, rank_prefix
-from wfdsl_rl.rows import Row, number_of, offer_of, row_of, text_of, trains_on, weighted
+from wfdsl_rl.rows import Row, number_of, offer_of, row_of, text_of
 from wfdsl_rl.scoring import (
     CUT,
     Ablation,
@@ -84,10 +83,8 @@ class Reward:
         deadline_s: float | None = None,
         budget: Budget | BudgetTracker | None = None,
         journal: Journal | str | Path | None = None,
-        config: RunConfig | None = None,
         options: RunOptions | None = None,
         sandbox: Sandbox | None = None,
-        grades: bool = True,
         seed: int = 0,
         name: str = "",
         listeners: Iterable[Listener] = (),
@@ -114,10 +111,8 @@ class Reward:
             budget: The most that may be spent on all runs, or the tracker of a budget. What the journal's runs have
                 been charged counts towards a budget, but not towards a tracker.
             journal: Where each call is kept, so that a repeated sample id makes no call twice.
-            config: How workflows are run.
-            options: Further arguments of `wfdsl.run`, such as a `limiter` that other runs share.
+            options: Arguments of `wfdsl.run`, such as `timeout_s`, or a `limiter` that other runs share.
             sandbox: Where programs are graded; the shared one unless given.
-            grades: Whether answers are graded; if not, every answer is unjudged.
             seed: Part of the sample ids of `trl`.
             name: Part of the sample ids of `trl`, such as the name of a training stage.
             listeners: Called with every batch of `trl`; figures that they return are logged with it.
@@ -143,10 +138,8 @@ class Reward:
         self.end_of_text = None if ends is None else frozenset(ends)
         self.concurrency = concurrency
         self.deadline_s = deadline_s
-        self.config = config
         self.options: RunOptions = {**(options or {})}
         self.sandbox = sandbox
-        self.grades = grades
         self.seed = seed
         self.name = name
         self.listeners = list(listeners)
@@ -174,8 +167,7 @@ class Reward:
     @property
     def question_for(self) -> QuestionFor:
         """Which steps are shown the question."""
-        found: QuestionFor = self.options.get("question_for", (self.config or RunConfig()).question_for)
-        return found
+        return self.options.get("question_for", "all")
 
     async def __call__(
         self,
@@ -331,12 +323,11 @@ class Reward:
                 )
             )
             seen[number] += 1
-        return [
-            Sample(
-                step or 0, row, place, rollout.completion, scored, weighted(row, scored.score), rollout.task.question
-            )
-            for row, rollout, place, scored in zip(rows, rollouts, places, await self.score(rollouts), strict=True)
-        ]
+        found = []
+        for row, rollout, place, scored in zip(rows, rollouts, places, await self.score(rollouts), strict=True):
+            worth = None if scored.score is None else float(row.get("weight", 1.0)) * scored.score
+            found.append(Sample(step or 0, row, place, rollout.completion, scored, worth, rollout.task.question))
+        return found
 
     def cut(self, completion_ids: Sequence[Sequence[int]] | None) -> list[bool] | None:
         """Whether each completion was cut at the token limit; None without tokens.
@@ -401,7 +392,7 @@ class Reward:
         Raises:
             NoScore: no valid completion of a training batch has a score.
         """
-        trains = any(trains_on(row) for row, _, _ in items)
+        trains = any(row.get("split", "train") == "train" for row, _, _ in items)
         # In an evaluation, processes repeat rows so that each has as many; they are asked once.
         asked = items if trains else list({number_of(item[0]): item for item in reversed(items)}.values())
         rows, texts, cut = zip(*asked, strict=True)
@@ -470,7 +461,7 @@ class Reward:
         if rollout.budget is not None:
             options["budget"] = rollout.budget
         try:
-            record = await run(workflow, rollout.task.question, self.pool, self.config, **options)
+            record = await run(workflow, rollout.task.question, self.pool, **options)
         except RunFailed as error:
             if isinstance(error.cause, JournalFailure):  # this machine's fault, which every further run would have
                 raise error.cause from error
@@ -480,8 +471,6 @@ class Reward:
         return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
 
     async def _graded(self, answered: Scored, task: Task, answer: str) -> Scored:
-        if not self.grades:
-            return answered
         verdict = await grade(task, answer, sandbox=self.sandbox)
         problems = (verdict.reason,) if verdict.outcome == "unjudged" else ()
         return self._valued(replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems), task)

@@ -58,13 +58,3 @@ def text_of(completion: Any) -> str:
 def number_of(row: Mapping[str, Any]) -> Any:
     """What tells a row from others: its number, or its task in a data set of somebody's own."""
     return row.get("row", row["task"])
-
-
-def trains_on(row: Mapping[str, Any]) -> bool:
-    """Whether a row is one of the training, and not of an evaluation."""
-    return bool(row.get("split", "train") == "train")
-
-
-def weighted(row: Mapping[str, Any], score: float | None) -> float | None:
-    """The reward of a row's completion with a score."""
-    return None if score is None else float(row.get("weight", 1.0)) * score

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.policy import ablated
 from wfdsl.errors import WfdslError
@@ -24,6 +22,8 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import Run, total_usd
 from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Usage
+from wfdsl.settings import Table, option
 from wfdsl.tasks.task import Task
 
 Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
@@ -129,27 +129,39 @@ class Scored:
             return None
         return self.run.workflow[-1].subtask, self.run.answer
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, which JSON, a trainer's log or another process can hold.
 
-class Table(BaseModel):
-    """Options of a training or a reward: frozen, of exact types, and unknown names are errors."""
+        `tokens`, `cost_usd` and `workers` (answers by worker) are of all executions; `replayed` counts the answers
+        that came from the journal. `final` is the last step's subtask and response, which is `previous` of a
+        revision's sample.
+        """
+        done = [step for run in self.runs for step in run.steps if step.status == "done"]
+        used = sum((run.usage for run in self.runs), Usage())
+        return {
+            "score": self.score,
+            "outcome": self.outcome,
+            "steps": self.steps,
+            "cost_usd": self.cost_usd,
+            "tokens": {"prompt_tokens": used.input_tokens, "completion_tokens": used.output_tokens},
+            "workers": dict(Counter(step.worker_name for step in done)),
+            "problems": list(self.problems),
+            "replayed": sum(step.replayed for step in done),
+            "final": None if self.pair is None else list(self.pair),
+        }
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RewardValues(Table):
     """The reward of each outcome. Only their differences matter to GRPO.
 
     Source of the defaults: arXiv 2512.04388, section 4. It has no price of a step: that 0 is our choice.
     """
 
-    invalid: float = 0.0
-    """Of lists that cannot be parsed."""
-    wrong: float = 0.5
-    """Of a workflow whose answer is wrong."""
-    right: float = 1.0
-    """Of a workflow whose answer is right."""
-    step: float = 0.0
-    """Added for each step of a valid workflow; below 0, the price of a call."""
+    invalid: float = option(0.0, "of lists that cannot be parsed")
+    wrong: float = option(0.5, "of a workflow whose answer is wrong")
+    right: float = option(1.0, "of a workflow whose answer is right")
+    step: float = option(0.0, "added for each step of a valid workflow; below 0, the price of a call")
 
     def of(self, scored: Scored) -> float | None:
         """The reward; None if the outcome has no score, so that the sample is left out."""
@@ -163,13 +175,12 @@ RewardFunction: TypeAlias = Callable[[Scored, Task], float | None]
 """A reward of one's own: of a completion that was run and graded, and its task. None: it has none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation(Table):
     """What a Conductor may not decide. Source: arXiv 2512.04388, the ablations of section 5."""
 
-    instruction: str = ""
-    """What every worker is told instead of its subtask; empty: its subtask."""
-    worker: int | None = None
-    """The index of the worker that every step asks; None: as it was written."""
+    instruction: str = option("", "what every worker is told", default_text="its subtask")
+    worker: int | None = option(None, "the index of the worker that every step asks", default_text="as it was written")
 
     def applied(self, workflow: Workflow) -> Workflow:
         """The workflow with the ablated parts replaced."""
@@ -201,7 +212,7 @@ class Sample:
             "row": self.row["row"],
             "task": self.row["task"],
             "kind": self.row.get("kind", ""),
-            "family": self.row.get("family", ""),
+            "domain": self.row.get("domain", ""),
             "question": self.question,
             "index": self.index,
             "shown": shown,

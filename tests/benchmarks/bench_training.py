@@ -100,9 +100,9 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     for turn in range(ROUNDS):
         plain += _plain(replace(setup, out=folder / f"{turn}"), model, stage_rows(setup, "base"))
         for name, (executions, shared) in ways.items():
-            base = plan.train.grpo("base").model_copy(update={"executions": executions})
+            base = replace(plan.train.grpo("base"), executions=executions)
             code._verdicts.clear()
-            stamps, train = _Stamps(), plan.train.model_copy(update={"stages": {"base": base}, "prefix_cache": shared})
+            stamps, train = _Stamps(), replace(plan.train, stages={"base": base}, prefix_cache=shared)
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
             own = replace(setup, train=train, out=out, listeners=listeners)
             train_grpo(own, "base", model)

@@ -34,7 +34,7 @@ used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["processes"],
-    "datasets": ["training.grpo", "training.asynchronous"],
+    "datasets": ["training.grpo", "training.stages", "training.asynchronous"],
     "gguf": ["training.gguf_file"],
     "httpx2": ["engines.client"],
     "huggingface_hub": ["training.estimate"],
@@ -47,7 +47,7 @@ HOMES = {
     "starlette": ["engines.server"],
     "torch": ["processes", "training.", "gym."],
     "transformers": ["training.", "gym."],
-    "trl": ["training.grpo", "training.asynchronous"],
+    "trl": ["training.grpo", "training.stages", "training.asynchronous"],
     "verifiers": ["engines.verifiers"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""

@@ -18,7 +18,6 @@ import pytest
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.own_code import load_function
@@ -308,7 +307,7 @@ async def test_the_examples_of_a_prompt_earn_the_full_reward(
         Pool.from_functions([up] * 3),
         TASKS,
         conductor=ConductorConfig(access=access),
-        config=RunConfig(question_for=question_for),
+        options={"question_for": question_for},
     )
     row = reward.rows()[0]
     asked, texts = row["prompt"][-1]["content"], reward.prompt.texts

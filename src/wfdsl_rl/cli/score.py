@@ -121,7 +121,7 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
 def _service(args: argparse.Namespace, experiment: Experiment, journal: Journal) -> RewardService:
     from wfdsl.experiment import run_options
     from wfdsl.grading.sandbox import Sandbox
-    from wfdsl.interpreter.config import RunConfig
+    from wfdsl.interpreter.running import RunOptions
     from wfdsl.server.metrics import Metrics
     from wfdsl_rl.engines.service import RewardService
     from wfdsl_rl.reward import Reward
@@ -136,10 +136,12 @@ def _service(args: argparse.Namespace, experiment: Experiment, journal: Journal)
         tasks,
         values=RewardValues(**given),
         executions=args.executions,
-        options={"on_event": lambda event: metrics.event("reward", event)},
+        options=RunOptions(
+            on_event=lambda event: metrics.event("reward", event),
+            **run_options(experiment.run, without=("concurrency",)),
+        ),
         sandbox=None if args.sandbox_slots is None else Sandbox(slots=args.sandbox_slots),
         budget=tracker,
         journal=journal,
-        config=RunConfig(**run_options(experiment.run, without=("concurrency",))),
     )
     return RewardService(reward, journal, tracker, metrics, parallel=args.parallel)

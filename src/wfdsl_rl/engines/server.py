@@ -18,7 +18,7 @@ from wfdsl.server.api_errors import ApiError
 from wfdsl.server.endpoints import ClientLeft, Endpoints, read_body, while_connected
 from wfdsl.server.keys import ApiKeys, Caller, KeyUsage
 from wfdsl.server.listening import FINISHED
-from wfdsl_rl.engines.results import Result
+from wfdsl_rl.engines.client import Result
 from wfdsl_rl.engines.samples import LONGEST_ID, Sample, read_samples
 from wfdsl_rl.engines.service import RewardService, shutting_down
 

@@ -19,7 +19,7 @@ from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.server.api_errors import NO_RETRY, ApiError, of_run
 from wfdsl.server.metrics import Metrics
-from wfdsl_rl.engines.results import Result, result_of
+from wfdsl_rl.engines.client import Result
 from wfdsl_rl.engines.samples import Sample
 from wfdsl_rl.reward import Reward
 
@@ -131,7 +131,7 @@ class RewardService:
         except UsageError as error:
             raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
         seconds = round(time.monotonic() - began, 3)
-        result = {"sample_id": sample.id, "task": sample.rollout.task.id, **result_of(scored), "seconds": seconds}
+        result = {"sample_id": sample.id, "task": sample.rollout.task.id, **scored.to_dict(), "seconds": seconds}
         if scored.has_score:
             self._recent[sample.id] = (sample.digest, result)
             while len(self._recent) > _REMEMBERED:

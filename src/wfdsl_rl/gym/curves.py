@@ -30,7 +30,7 @@ def values(folder: Path) -> dict[Kind, list[float]]:
         of_kind: dict[Kind, list[float]] = defaultdict(list)
         for line in gzip.decompress(file.read_bytes()).splitlines():
             row = json.loads(line)
-            of_kind[row["family"]].append(_value(row, row["family"]))
+            of_kind[row["domain"]].append(_value(row, row["domain"]))
         for kind in KINDS:
             found[kind].append(fmean(of_kind[kind]))
     return found

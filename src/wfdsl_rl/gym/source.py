@@ -73,7 +73,7 @@ def _task(item: Item, name: str, split: str) -> Task:
         source=NAME,
         split=split,
         choices=item.choices,
-        metadata={"family": item.kind, "domain": item.kind, "simulated": True},
+        metadata={"domain": item.kind, "simulated": True},
     )
 
 

@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -72,7 +73,7 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
                 PromptInCheckpoints(setup.prompt, setup.max_steps, 0),
                 MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),
             ],
-            peft_config=None if setup.train.lora is None else peft(setup.train.lora),
+            peft_config=peft(setup.train.lora),
             rollout_worker=worker,
             weight_transfer=policy,
         )
@@ -222,19 +223,20 @@ class RolloutWorker:
         self._places = asyncio.Semaphore(self._staleness * self._batch)  # completions that are not trained on yet
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="wfdsl-rollouts", daemon=True)
-        self._stopped = asyncio.Event()
+        self._writing: asyncio.Task[None]
         self._error: BaseException | None = None
         self._last: RolloutSample | None = None
         self._dropped = 0
 
     def start(self) -> None:
         """Begin to write."""
+        self._writing = self._loop.create_task(self._groups())
         self._thread.start()
 
     def stop(self) -> None:
         """End what is in progress."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopped.set)
+            self._loop.call_soon_threadsafe(self._writing.cancel)
             self._thread.join()
 
     def update_model_version(self, model_version: int) -> None:
@@ -258,24 +260,14 @@ class RolloutWorker:
 
     def _run(self) -> None:
         try:
-            self._loop.run_until_complete(self._work())
+            with suppress(asyncio.CancelledError):  # by `stop`
+                self._loop.run_until_complete(self._writing)
         except BaseExceptionGroup as errors:
             self._error = errors.exceptions[0]
         except Exception as error:  # noqa: BLE001  (raised again in the thread of the trainer)
             self._error = error
         finally:
             self._loop.close()
-
-    async def _work(self) -> None:
-        """Write and score, until it is done or `stop` is called."""
-        writing = asyncio.create_task(self._groups())
-        ended = asyncio.create_task(self._stopped.wait())
-        await asyncio.wait([writing, ended], return_when=asyncio.FIRST_COMPLETED)
-        for task in (writing, ended):
-            task.cancel()
-        await asyncio.wait([writing, ended])
-        if not writing.cancelled():
-            writing.result()
 
     async def _groups(self) -> None:
         """Write the groups one after the other, while earlier ones are scored."""

@@ -49,7 +49,7 @@ class MetricLines(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
 
 class PromptInCheckpoints(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Puts the prompt into each checkpoint, so that its folder can be loaded as a Conductor."""
+    """Puts the prompt into each checkpoint once it is complete, so that its folder can be loaded as a Conductor."""
 
     def __init__(self, prompt: Prompt, max_steps: int, rounds: int) -> None:
         self._prompt = prompt

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final
 
@@ -15,18 +14,14 @@ _PATIENCE: Final = 10
 """Consecutive iterations before a warning is given."""
 _REASONS: Final = 5
 """How many reasons for completions without a score are printed."""
-_FALL: Final = 0.1
-"""How far the share of valid completions may fall below its best. Our choice, as all limits here."""
 _CONSTANT: Final = 0.8
-"""The share of groups with equal rewards above which next to nothing is learned."""
+"""The share of groups with equal rewards above which next to nothing is learned. Our choice, as all limits here."""
 _WINDOW: Final = 3
 """Iterations over which a worker's share is averaged, to look for a collapse."""
 _COLLAPSED: Final = 0.9
 """The share of one worker in a collapse."""
 _SPREAD: Final = 0.75
 """The highest share of that worker before it."""
-_COPY: Final = 12
-"""The fewest characters that count as a copy: a shorter answer may be part of its question."""
 
 
 class HealthChecks:
@@ -37,8 +32,6 @@ class HealthChecks:
         self._say = say
         self._seen: dict[str, int] = {}
         self._entry: Mapping[str, Any] = {}
-        self._valid: deque[float] = deque(maxlen=_PATIENCE)
-        self._best_valid = 0.0
         self._told: set[str] = set()
         self._iterations: list[Iteration] = []
         self._collapsed = False
@@ -54,26 +47,19 @@ class HealthChecks:
         if samples[0].row["split"] != "train":
             return
         iteration = iteration_of(samples)
-        self._report_collapse(iteration)
-        found = warnings_for(self._entry, samples, iteration, best_valid=self._best_valid)
+        self._iterations.append(iteration)
+        if not self._collapsed and (warning := collapse_of(self._iterations)) is not None:
+            self._collapsed = True
+            self._say(f"warning: step {iteration.step}: {warning}")
+        found = warnings_for(self._entry, samples, iteration)
         if len(self._iterations) >= _PATIENCE:
             last = (case for each in self._iterations[-_PATIENCE:] for case in each.cases)
             signs = signatures_of(last).warnings
             found |= {code: signs[code] for code in ("mismatch", "loops") if code in signs}
-        self._valid.append(iteration.valid)
-        if len(self._valid) == _PATIENCE:
-            self._best_valid = max(self._best_valid, sum(self._valid) / _PATIENCE)
         self._seen = {code: self._seen.get(code, 0) + 1 for code in found}
         for code, count in self._seen.items():
             if count == _PATIENCE:
                 self._say(f"warning: for {count} iterations: {found[code]}")
-
-    def _report_collapse(self, iteration: Iteration) -> None:
-        self._iterations.append(iteration)
-        warning = None if self._collapsed else collapse_of(self._iterations)
-        if warning is not None:
-            self._collapsed = True
-            self._say(f"warning: step {iteration.step}: {warning}")
 
     def _report_unscored(self, samples: Sequence[Sample]) -> None:
         """Print each reason for completions without a score once, up to a limit."""
@@ -108,84 +94,33 @@ def collapse_of(iterations: Sequence[Iteration]) -> str | None:
     )
 
 
-def warnings_for(
-    entry: Mapping[str, Any], samples: Sequence[Sample], iteration: Iteration, *, best_valid: float = 0.0
-) -> dict[str, str]:
+def warnings_for(entry: Mapping[str, Any], samples: Sequence[Sample], iteration: Iteration) -> dict[str, str]:
     """The warnings of one iteration that are given once they last, by what they are about.
 
     Args:
         entry: The latest log entry; missing metrics are absent or None.
         samples: The iteration's completions.
         iteration: Their statistics.
-        best_valid: The best share of valid completions so far.
     """
-    return dict(
-        [
-            *_of_numbers(entry, iteration),
-            *_of_validity(samples, iteration, best_valid),
-            *_of_workflows(samples),
-            *_of_answers(samples),
-        ]
-    )
-
-
-def _of_numbers(entry: Mapping[str, Any], iteration: Iteration) -> Iterator[tuple[str, str]]:
+    entropy, found = entry.get("entropy"), {}
+    cut = sum(CUT in sample.scored.problems for sample in samples)
+    unscored = sum(not sample.scored.has_score for sample in samples)
     if iteration.constant_groups > _CONSTANT:
-        yield (
-            "constant-groups",
-            "most groups have equal rewards, so nothing is learned from them; use harder or easier questions",
+        found["constant-groups"] = (
+            "most groups have equal rewards, so nothing is learned from them; use harder or easier questions"
         )
-    entropy = entry.get("entropy")
     if entropy is not None and entropy < 0.01:
-        yield (
-            "low-entropy",
-            "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate",
+        found["low-entropy"] = (
+            "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate"
         )
-
-
-def _of_validity(samples: Sequence[Sample], iteration: Iteration, best: float) -> Iterator[tuple[str, str]]:
-    valid = iteration.valid
-    if sum(CUT in sample.scored.problems for sample in samples) > len(samples) / 10:
-        yield (
-            "cut",
-            "more than a tenth of the completions are cut: raise max_completion_length, or show shorter ones in SFT",
+    if cut > len(samples) / 10:
+        found["cut"] = (
+            "more than a tenth of the completions are cut: raise max_completion_length, or show shorter ones in SFT"
         )
-    if valid < 0.5:
-        yield (
-            "few-valid",
-            "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate",
+    if iteration.valid < 0.5:
+        found["few-valid"] = (
+            "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate"
         )
-    elif valid < best - _FALL:
-        yield (
-            "fewer-valid",
-            "the share of valid completions has fallen by more than a tenth: raise beta or lower the learning rate",
-        )
-
-
-def _of_workflows(samples: Sequence[Sample]) -> Iterator[tuple[str, str]]:
-    written = [sample.scored.workflow for sample in samples if sample.scored.workflow is not None]
-    if len(written) < 2:
-        return
-    if Counter(written).most_common(1)[0][1] > 0.95 * len(written):
-        yield (
-            "one-workflow",
-            "nearly every completion is the same workflow: raise beta, or look whether the questions need another",
-        )
-
-
-def _of_answers(samples: Sequence[Sample]) -> Iterator[tuple[str, str]]:
-    if sum(not sample.scored.has_score for sample in samples) > len(samples) / 4:
-        yield "no-score", "more than a quarter of the completions have no score: look at the workers and the graders"
-    if sum(map(_is_copied, samples)) > len(samples) / 4:
-        yield (
-            "copied",
-            "answers are copied from the question: look at the samples, and at what the grader takes for right",
-        )
-
-
-def _is_copied(sample: Sample) -> bool:
-    run = sample.scored.run
-    if run is None or run.answer is None or not isinstance(run.question, str):
-        return False
-    answer = " ".join(run.answer.split())
-    return len(answer) >= _COPY and answer in " ".join(run.question.split())
+    if unscored > len(samples) / 4:
+        found["no-score"] = "more than a quarter of the completions have no score: look at the workers and the graders"
+    return found

@@ -39,7 +39,7 @@ from wfdsl_rl.training.checkpoints import (
 )
 from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import read_rows
-from wfdsl_rl.training.estimate import require_feasible, unusable
+from wfdsl_rl.training.estimate import unusable
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
 from wfdsl_rl.training.plan import DONE, RESOLVED, RUNNING, Setup
 from wfdsl_rl.training.stages import train_grpo, train_sft
@@ -187,13 +187,16 @@ def _before(setup: Setup, name: str) -> list[str]:
 
 def _require_all(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse to begin without something that is needed later."""
-    require_feasible(setup.train, setup.pool, stages)
+    setup.train.require_feasible(setup.pool, stages)
     for problem in unusable(setup.train, setup.processes.count):
         raise UsageError(problem)
     _require_arguments(setup, stages)
     _require_model(setup.train.model)
-    if _graded(setup, stages):
-        _require_sandbox(setup)
+    begun = [setup.train.stages[name] for name in stages]
+    if setup.has_programs and any(isinstance(stage, GrpoStage) or stage.samples for stage in begun):
+        from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
+
+        asyncio.run(shared_sandbox().probe())  # without it every program is unjudged, and teaches nothing
 
 
 def _require_arguments(setup: Setup, stages: Sequence[str]) -> None:
@@ -236,20 +239,6 @@ def _require_model(model: str) -> None:
             f"train.model: the folder {model} has no weights ({', '.join(WEIGHTS)}); copy them there, or set "
             "train.model to another folder"
         )
-
-
-def _graded(setup: Setup, stages: Sequence[str]) -> bool:
-    """Whether anything is graded: in SFT, only the candidates of rejection sampling."""
-    found = [setup.train.stages[name] for name in stages]
-    return any(isinstance(stage, GrpoStage) or stage.samples for stage in found)
-
-
-def _require_sandbox(setup: Setup) -> None:
-    """Without the sandbox every program is unjudged, and a kind of question would silently teach nothing."""
-    if setup.has_programs:
-        from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
-
-        asyncio.run(shared_sandbox().probe())
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -17,16 +17,12 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from wfdsl.errors import UsageError
 
 _CACHE: Final = "cache" if "cache" in CausalLMOutputWithPast.__annotations__ else "past_key_values"
 """What transformers calls the keys and values of the tokens before: `cache` since 5.24."""
-
-_ROOM: Final = 64
-"""Tokens that are allocated in advance. Our choice."""
 
 
 def share_prompts(model: Any) -> None:
@@ -103,7 +99,7 @@ def _aligned(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor,
 
 
 def _past_of_prompts(forward: Any, input_ids: Tensor, attention_mask: Tensor, common: int) -> Any:
-    """Keys and values of prompts (rows, tokens) but for their last tokens, with room for completions.
+    """Keys and values of prompts (rows, tokens) but for their last tokens.
 
     Those of the `common` first tokens alone, if no prompts are the same; None if there is nothing to share.
     """
@@ -115,38 +111,7 @@ def _past_of_prompts(forward: Any, input_ids: Tensor, attention_mask: Tensor, co
         return None
     positions = (shared.attention_mask.cumsum(-1) - 1).clamp(min=0)  # as `generate` counts them
     with torch.no_grad():
-        past = shared.past(forward, position_ids=positions)
-    if hasattr(past, "layers"):
-        past.layers = [_Roomy(layer) if type(layer) is DynamicLayer else layer for layer in past.layers]
-    return past
-
-
-class _Roomy(DynamicLayer):  # type: ignore[misc,unused-ignore]
-    """Keys and values with room for more: those of all tokens before are not copied for each new one."""
-
-    def __init__(self, layer: Any) -> None:
-        super().__init__()
-        self.lazy_initialization(layer.keys, layer.values)
-        self.keys, self.values = layer.keys, layer.values
-        self._room = (layer.keys, layer.values)
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Take in those of new tokens, each (rows, heads, tokens, size); all of them so far."""
-        at, until = self.keys.shape[-2], self.keys.shape[-2] + key_states.shape[-2]
-        known = (self.keys, self.values)
-        moved = any(one.data_ptr() != room.data_ptr() for one, room in zip(known, self._room, strict=True))
-        if moved or until > self._room[0].shape[-2]:  # rows were selected, or it is full
-            self._room = tuple(_with_room(each, until + _ROOM) for each in known)
-        for room, new in zip(self._room, (key_states, value_states), strict=True):
-            room[:, :, at:until] = new
-        self.keys, self.values = (room[:, :, :until] for room in self._room)
-        return self.keys, self.values
-
-
-def _with_room(known: Tensor, tokens: int) -> Tensor:
-    room = known.new_empty((*known.shape[:2], tokens, known.shape[-1]))
-    room[:, :, : known.shape[-2]] = known
-    return room
+        return shared.past(forward, position_ids=positions)
 
 
 class _Shared:

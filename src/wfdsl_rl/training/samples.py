@@ -85,7 +85,7 @@ class Iteration:
 
 
 def iteration_of(samples: Sequence[Sample]) -> Iteration:
-    """Figures of a batch. A kind of question is its family, where the task says one."""
+    """Figures of a batch. A kind of question is its domain, where the task says one."""
     choices: dict[str, Counter[int]] = {}
     rewards: dict[str, list[float]] = {}
     groups: dict[int, set[float]] = {}
@@ -122,8 +122,8 @@ def _case_of(sample: Sample) -> Case:
 
 
 def _kind_of(sample: Sample) -> str:
-    """Its family, where the task says one."""
-    return str(sample.row.get("family") or sample.row.get("kind", ""))
+    """Its domain, where the task says one."""
+    return str(sample.row.get("domain") or sample.row.get("kind", ""))
 
 
 def latency_of(samples: Sequence[Sample]) -> dict[str, float]:

@@ -37,7 +37,7 @@ pytestmark = [
 def adapted(trained: Setup, tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """A stage with adapters."""
     setup = from_warmup(trained, tmp_path_factory.mktemp("adapted"), max_steps=2, learning_rate=1e-2)
-    train = setup.train.model_copy(update={"lora": LoraConfig(r=4, lora_alpha=8)})
+    train = replace(setup.train, lora=LoraConfig(r=4, lora_alpha=8))
     setup = replace(setup, train=train, eval_tasks=())
     run_pipeline(setup, ("base",))
     return setup

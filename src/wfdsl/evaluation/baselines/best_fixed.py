@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final
 
 from wfdsl.evaluation.baselines.embeddings import EmbeddingName, Vectors, embed, nearest
 from wfdsl.evaluation.baselines.fitted import Fixed, Method, TrainingSet, WorkflowRouter
@@ -18,7 +18,6 @@ from wfdsl.language.workflow import Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
-Kind: TypeAlias = Literal["domain", "family"]
 """What questions of a kind have in common: a field of a task's metadata, or else the task's own kind."""
 SHAPES: Final = tuple(shape for shape in TEAMS if len(shape) > 1)
 NEIGHBOURS: Final = 5
@@ -84,12 +83,11 @@ class BestFixedByKind(BestFixed):
     """One workflow for each kind of question; the kind is that of the nearest validation questions."""
 
     name: ClassVar[str] = "best-fixed-by-kind"
-    by: Kind = "domain"
     embedding: EmbeddingName = "hashing"
 
     async def fit(self, training_set: TrainingSet) -> ByKind:  # type: ignore[override]  # another router
         """Search for all questions with half of the calls, and from there for each kind with the rest."""
-        kinds = [kind_of(task, self.by) for task in training_set.validation.tasks]
+        kinds = [kind_of(task) for task in training_set.validation.tasks]
         start = await self._start(training_set)
         common = await self._search(training_set, range(len(kinds)), self.search_calls // 2, start)
         known, calls = list(dict.fromkeys([*start, *common])), self.search_calls // 2 // len(set(kinds))
@@ -100,9 +98,9 @@ class BestFixedByKind(BestFixed):
         return ByKind(found, kinds, embed(training_set.questions, self.embedding), self.embedding)
 
 
-def kind_of(task: Task, by: Kind) -> str:
+def kind_of(task: Task) -> str:
     """The kind of a task's question."""
-    return str(task.metadata.get(by) or task.kind)
+    return str(task.metadata.get("domain") or task.kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,12 +280,7 @@ _ROWS: Final = (
         simplifies="nothing; the kinds have to be known of the validation tasks; our choice",
         source="none",
         calls="as `best-fixed`",
-        parameters=(
-            Parameter("by", "choice", "domain", "what a kind is: a field of the tasks' metadata", ("domain", "family")),
-            *_SEARCH,
-            _EMBEDDING,
-            *_LEARNING,
-        ),
+        parameters=(*_SEARCH, _EMBEDDING, *_LEARNING),
         policy=BestFixedByKind,
     ),
 )
