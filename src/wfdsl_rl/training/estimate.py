@@ -107,11 +107,7 @@ def estimate_of(plan: Plan, stages: Sequence[str]) -> Estimate:
     train.require_feasible(pool, stages)
     missing: list[str] = []
     training, evaluation = _read(plan.tasks, missing), _read(plan.eval_tasks, missing)
-    own = {
-        name: _read(partial(lambda stage: plan.stage_tasks([stage])[stage], name), missing)
-        for name in stages
-        if getattr(train.stages[name], "tasks", "")
-    }
+    own = [_read(partial(plan.tasks, name), missing) for name in plan.with_own_tasks(stages)]
     times = _times(plan, stages, len(evaluation))
     asked = plan.prompt.ask(
         training[0].question if training else "(the first question; the tasks are missing)",
@@ -124,7 +120,7 @@ def estimate_of(plan: Plan, stages: Sequence[str]) -> Estimate:
     calls, per_call = min(STEPS, plan.max_steps) * runs, _usd_per_call(pool)
     shape = shape_of(train.model)
     needed = [{} if shape is None else memory_of(train, shape, name) for name in stages]
-    found = [task for tasks in (training, evaluation, *own.values()) for task in tasks]
+    found = [task for tasks in (training, evaluation, *own) for task in tasks]
     return Estimate(
         resolved=plan.resolved(),
         stages=tuple(stages),

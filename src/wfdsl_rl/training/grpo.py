@@ -16,7 +16,7 @@ from trl import GRPOConfig, SFTConfig
 
 from wfdsl.errors import UsageError
 from wfdsl.settings import did_you_mean
-from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, TrainConfig, share_of
+from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, Stage, TrainConfig, share_of
 
 _LOWEST_RATE: Final = 1e-4
 """Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""
@@ -44,30 +44,22 @@ def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate:
     Raises:
         UsageError: [train.trl] has a key that TRL does not have, or a value that does not fit.
     """
-    share = completions_per_process(stage.batch_size, stage.per_device_train_batch_size or 1)
-    micro = min(stage.per_device_train_batch_size or share, share)
-    ours: dict[str, Any] = {
-        **_shared_arguments(train, folder),
-        "max_steps": stage.max_steps,
+    ours = stage_arguments(stage, train, folder)
+    ours |= {
         "num_generations": stage.num_generations,
-        "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": share // micro,
-        "steps_per_generation": share // micro,
+        "steps_per_generation": ours["gradient_accumulation_steps"],
         "num_iterations": 1,
         "shuffle_dataset": False,
-        "learning_rate": stage.learning_rate,
-        **_schedule(stage),
+        **schedule(stage),
         "beta": stage.beta,
         "scale_rewards": stage.scale_rewards,
         "max_completion_length": stage.max_completion_length,
         "mask_truncated_completions": False,
         "num_generations_eval": 1,
-        "per_device_eval_batch_size": micro,
+        "per_device_eval_batch_size": ours["per_device_train_batch_size"],
         "eval_strategy": "steps" if evaluate else "no",
         "eval_steps": stage.eval_steps,
         "eval_on_start": evaluate and not resumed,
-        "save_strategy": "steps",
-        "save_steps": stage.save_steps,
         "logging_steps": 1,
         "logging_first_step": True,
         "remove_unused_columns": False,
@@ -77,7 +69,7 @@ def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate:
     return GRPOConfig(**{**paper, **_computing(train), **train.trl, **ours})
 
 
-def _schedule(stage: GrpoStage) -> dict[str, Any]:
+def schedule(stage: GrpoStage) -> dict[str, Any]:
     """The schedule whose warm-up ends its first step at 1/n of the rate, where that of `cosine` is 0 in it: a whole
     iteration of workflows would teach nothing."""
     if stage.lr_scheduler_type == "constant":
@@ -90,13 +82,13 @@ def _schedule(stage: GrpoStage) -> dict[str, Any]:
     }
 
 
-def _require_trl(table: Mapping[str, Any], config: type = GRPOConfig) -> None:
+def _require_trl(table: Mapping[str, Any]) -> None:
     """Refuse keys of [train.trl] that TRL does not have, and values of another type than its own.
 
     Raises:
         UsageError: there is one.
     """
-    types = get_type_hints(config)
+    types = get_type_hints(GRPOConfig)
     for key, value in table.items():
         if key not in types:
             raise UsageError(f'train.trl has no key "{key}". {did_you_mean(key, types)}')
@@ -116,7 +108,14 @@ def _computing(train: TrainConfig) -> dict[str, Any]:
     }
 
 
-def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
+def stage_arguments(stage: Stage, train: TrainConfig, folder: Path) -> dict[str, Any]:
+    """TRL's arguments that all kinds of stages have.
+
+    Raises:
+        UsageError: the processes cannot share the completions of a step evenly.
+    """
+    share = completions_per_process(stage.batch_size, stage.per_device_train_batch_size or 1)
+    micro = min(stage.per_device_train_batch_size or share, share)
     return {
         "output_dir": str(folder),
         "use_cpu": on_cpu(),
@@ -125,6 +124,12 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "seed": train.seed,
         "dataloader_pin_memory": not on_cpu(),
         "ddp_find_unused_parameters": False,
+        "max_steps": stage.max_steps,
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": share // micro,
+        "learning_rate": stage.learning_rate,
+        "save_strategy": "steps",
+        "save_steps": stage.save_steps,
         **_fsdp_arguments(train),
     }
 
@@ -169,24 +174,16 @@ def completions_per_process(batch: int, micro: int) -> int:
 
 def sft_config(stage: SftStage, train: TrainConfig, folder: Path) -> SFTConfig:
     """TRL's arguments for supervised steps, which read rows in order."""
-    share = completions_per_process(stage.batch_size, stage.per_device_train_batch_size or 1)
-    micro = min(stage.per_device_train_batch_size or share, share)
     return SFTConfig(
-        **_shared_arguments(train, folder),
+        **stage_arguments(stage, train, folder),
         **{**_computing(train), **{name: train.trl[name] for name in _computing(train) if name in train.trl}},
         report_to=train.trl.get("report_to", "none"),
-        max_steps=stage.max_steps,
-        per_device_train_batch_size=micro,
-        gradient_accumulation_steps=share // micro,
-        learning_rate=stage.learning_rate,
         lr_scheduler_type="cosine",
         warmup_steps=0.05,
         completion_only_loss=True,
         max_length=None,
         packing=False,
         train_sampling_strategy="sequential",
-        save_strategy="steps",
-        save_steps=stage.save_steps,
         save_total_limit=3,
         logging_steps=10,
     )

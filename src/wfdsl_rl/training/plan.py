@@ -62,27 +62,19 @@ class Plan(NamedTuple):
     prompt: Prompt
     max_steps: int
 
-    def tasks(self) -> tuple[Task, ...]:
-        """The training tasks.
+    def tasks(self, stage: str = "") -> tuple[Task, ...]:
+        """The training tasks: of a stage, if it has tasks of its own.
 
         Raises:
             UsageError: they cannot be read.
         """
-        train = self.train
-        return _load("tasks", train.tasks, train.task_count, train.seed, split="train")
+        train, own = self.train, getattr(self.train.stages.get(stage), "tasks", "")
+        key = f"stages.{stage}.tasks" if own else "tasks"
+        return _load(key, own or train.tasks, train.task_count, train.seed, split="train")
 
-    def stage_tasks(self, stages: Iterable[str]) -> dict[str, tuple[Task, ...]]:
-        """The training tasks of the stages that have tasks of their own.
-
-        Raises:
-            UsageError: they cannot be read.
-        """
-        train, own = self.train, {name: getattr(self.train.stages[name], "tasks", "") for name in stages}
-        return {
-            name: _load(f"stages.{name}.tasks", tasks, train.task_count, train.seed, split="train")
-            for name, tasks in own.items()
-            if tasks
-        }
+    def with_own_tasks(self, stages: Iterable[str]) -> list[str]:
+        """The stages that have tasks of their own."""
+        return [name for name in stages if getattr(self.train.stages[name], "tasks", "")]
 
     def eval_tasks(self) -> tuple[Task, ...]:
         """The tasks of the evaluations.

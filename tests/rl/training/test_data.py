@@ -111,6 +111,6 @@ def test_tasks_of_a_stage_are_read_from_its_file(tmp_path: Path) -> None:
     file.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4"}\n', encoding="utf-8")
     plan = read_plan("paper-7b", [f"train.stages.recursion.tasks={file}"])
 
-    assert [task.id for task in plan.stage_tasks(["base", "recursion"])["recursion"]] == ["own/a"]
+    assert [task.id for task in plan.tasks("recursion")] == ["own/a"]
     with pytest.raises(UsageError, match=r"train\.stages\.recursion\.tasks: .*there is no such file"):
-        read_plan("paper-7b").stage_tasks(["recursion"])
+        read_plan("paper-7b").tasks("recursion")

@@ -1,6 +1,6 @@
 """How trainings on the gym went: the exact value of each iteration's workflows, by kind of question.
 
-`python -m wfdsl_rl.gym.curves FOLDER... --out curves.svg` draws the stage `base` of one or several trainings.
+`python docs/pictures/gym_training.py FOLDER... --out curves.svg` draws the stage `base` of one or several trainings.
 """
 
 from __future__ import annotations
