@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
-import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import transformers
-from safetensors import safe_open
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
-from wfdsl.errors import UsageError
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl_rl.training.config import GrpoStage
 from wfdsl_rl.training.plan import Setup
@@ -23,8 +20,6 @@ ADAPTER = "adapter_config.json"
 """The file that a folder with adapters has."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 """The files with the weights of a model, one of which a folder has."""
-_OPTIMIZERS = ("optimizer.pt", "optimizer.bin", "optimizer_*")
-"""The state of the optimizer: of one process, of FSDP whole or in parts."""
 
 
 class Found(NamedTuple):
@@ -106,19 +101,9 @@ def save_trained(setup: Setup, stage: str, trainer: Any, folder: Path) -> Path:
 
 
 def load_merged(folder: Path) -> Any:
-    """The network of a folder with adapters, merged into its weights in 32 bits.
-
-    Raises:
-        UsageError: no adapters were saved, so that the network would be the one that the training began with.
-    """
+    """The network of a folder with adapters, merged into its weights in 32 bits."""
     from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (an optional package)
 
-    with safe_open(folder / "adapter_model.safetensors", framework="pt") as opened:
-        if not opened.keys():
-            raise UsageError(
-                f"{folder}: PEFT has saved no adapters. A training keeps those of its last steps in checkpoint-*; "
-                "continue it with --resume DIR and another version of peft, accelerate or torch"
-            )
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 
@@ -142,11 +127,8 @@ def newest_complete(folder: Path, processes: int = 1) -> Found:
 
 def drop_optimizers(folder: Path) -> None:
     """Remove the states of optimizers from the checkpoints of a stage that is complete; the models stay."""
-    for path in [found for kind in _OPTIMIZERS for found in folder.glob(f"checkpoint-*/{kind}")]:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    for path in folder.glob("checkpoint-*/optimizer.*"):
+        path.unlink()
 
 
 def step_of(path: Path) -> int:

@@ -89,7 +89,8 @@ def begin_with_completions(self, *arguments, **options):
 
 def generate(prompts, trainer):
     rank, tokenizer = trainer.accelerator.process_index, trainer.processing_class
-    Path(f"rank-{rank}.pid").write_text(str(os.getpid()))
+    if not (own := Path(f"rank-{rank}.pid")).exists():
+        own.write_text(str(os.getpid()))
     while trainer.state.global_step >= 2 and Path("hold").exists():
         time.sleep(0.05)
     if Path(f"broken-{rank}").exists():

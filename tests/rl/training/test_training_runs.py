@@ -123,6 +123,13 @@ def test_a_checkpoint_that_was_not_written_to_its_end_is_skipped_and_named(
     assert same(begun.folder("base") / "final", trained.folder("base") / "final")
 
 
+def test_a_stage_that_is_over_keeps_its_models_and_no_optimizer(trained: Setup) -> None:
+    kept = {name: {path.name for path in trained.folder(name).glob("checkpoint-*/*")} for name in ("sft", "base")}
+
+    assert {name: "model.safetensors" in files for name, files in kept.items()} == {"sft": True, "base": True}
+    assert {name: "optimizer.pt" in files for name, files in kept.items()} == {"sft": False, "base": True}
+
+
 def test_a_folder_that_was_begun_is_not_overwritten(trained: Setup) -> None:
     with pytest.raises(UsageError, match="--resume"):
         run_pipeline(trained, ("sft", "base"))
