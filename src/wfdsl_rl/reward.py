@@ -58,7 +58,7 @@ from wfdsl_rl.scoring import (
 _Item: TypeAlias = tuple[dict[str, Any], str, bool]
 """A row with its completion, and whether that was cut."""
 Listener: TypeAlias = Callable[[Sequence[Sample]], Mapping[str, float] | None]
-_NOT_SENT: Final = frozenset({"tasks", "budget", "journal", "options", "listeners", "on_wait", "processes"})
+_NOT_SENT: Final = frozenset({"tasks", "budget", "journal", "options", "on_wait", "processes"})
 """Arguments that another process does not get as they are."""
 _TOLD_EVERY_S: Final = 1.0
 """How often `on_wait` is called."""

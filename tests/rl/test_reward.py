@@ -118,7 +118,8 @@ async def test_workflows_that_are_late_have_failed_and_the_others_count() -> Non
 def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
     """As TRL's asynchronous trainer does; the journal is opened again, and what was paid is not paid twice."""
     pool = Pool.from_functions([up])
-    with Reward(pool, TASKS, journal=tmp_path / "journal.db", budget=Budget(calls=2), end_of_text=END) as reward:
+    options: dict[str, Any] = {"budget": Budget(calls=2), "end_of_text": END, "listeners": [len]}
+    with Reward(pool, TASKS, journal=tmp_path / "journal.db", **options) as reward:
         scores = [each.score for each in reward.sync([RIGHT], ["t0"], sample_ids=["a"])]
         sent = pickle.dumps(reward.trl)
 
@@ -128,7 +129,7 @@ def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
         assert [each.score for each in again] == [*scores, 1.0] == [1.0, 1.0]
         assert again[0].run is not None
         assert again[0].run.steps[0].replayed
-        assert other.end_of_text == {END}
+        assert (other.end_of_text, other.listeners) == ({END}, [len])
         with pytest.raises(BudgetExhausted):
             other.sync([RIGHT], ["t2"])
 

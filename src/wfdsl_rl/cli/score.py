@@ -25,8 +25,6 @@ from wfdsl.cli.task_options import add_task_options, tasks_of
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
-from wfdsl.settings import options_of
-from wfdsl_rl.scoring import RewardValues
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
@@ -47,6 +45,12 @@ _OF_MODELS: Final = (
     "side_requests",
 )
 """Settings of a server that answers as a model."""
+_VALUES: Final = {
+    "right": "of a workflow whose answer is right (default: 1)",
+    "wrong": "of a workflow whose answer is wrong (default: 0.5)",
+    "invalid": "of a completion that holds no valid workflow (default: 0)",
+    "step": "added for each step; below 0, the price of a call (default: 0)",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,9 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group(parser, INPUT).add_argument("--score", action="store_true", help="serve rewards")
     add_task_options(parser)
     rewards = parser.add_argument_group("rewards")
-    for each in options_of(RewardValues):
-        about = f"{each.help} (default: {each.default})"
-        rewards.add_argument(f"--{each.name}", type=float, default=each.default, metavar="REWARD", help=about)
+    for name, text in _VALUES.items():
+        rewards.add_argument(f"--{name}", type=float, metavar="REWARD", help=text)
     rewards.add_argument(
         "--executions", type=count, default=1, metavar="N", help="runs of each workflow; its score is the mean"
     )
@@ -122,7 +125,7 @@ def _service(args: argparse.Namespace, experiment: Experiment, journal: Journal)
     from wfdsl.server.metrics import Metrics
     from wfdsl_rl.engines.service import RewardService
     from wfdsl_rl.reward import Reward
-    from wfdsl_rl.scoring import budget_tracker
+    from wfdsl_rl.scoring import RewardValues, budget_tracker
 
     pool, tasks = experiment.require_pool(), tasks_of(args)
     metrics = Metrics()
@@ -130,7 +133,7 @@ def _service(args: argparse.Namespace, experiment: Experiment, journal: Journal)
     reward = Reward(
         pool,
         tasks,
-        values=RewardValues(**{each.name: getattr(args, each.name) for each in options_of(RewardValues)}),
+        values=RewardValues(**{name: value for name in _VALUES if (value := getattr(args, name)) is not None}),
         executions=args.executions,
         options=RunOptions(
             on_event=lambda event: metrics.event("reward", event),

@@ -54,8 +54,10 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     arguments = async_config(config, setup.train, folder)
     tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
     health, rows = HealthChecks(setup.say), stage_rows(setup, stage)
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), health.on_samples, figures_of]
-    reward = setup.reward(stage, listeners=[gathered(config.batch_size, listeners)])
+    listeners: list[Listener] = [SampleFiles(folder / "samples"), figures_of]
+    if _SERVER not in setup.train.trl:
+        listeners.append(health.on_samples)  # TRL's own worker scores in another process, which prints nothing
+    reward = setup.reward(stage, listeners=[Gathered(config.batch_size, listeners)])
     policy = worker = None
     if _SERVER not in setup.train.trl:
         policy = PolicyCopy(model, arguments)
@@ -120,21 +122,20 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     return AsyncGRPOConfig(**arguments)
 
 
-def gathered(count: int, listeners: Sequence[Listener]) -> Listener:
+class Gathered:
     """A listener that passes on batches of at least `count` samples, where groups are scored one by one."""
-    kept: list[Sample] = []
 
-    def listen(samples: Sequence[Sample]) -> Mapping[str, float] | None:
-        kept.extend(samples)
-        if len(kept) < count:
-            return None
-        whole, found = list(kept), dict[str, float]()
-        kept.clear()
-        for listener in listeners:
-            found |= listener(whole) or {}
-        return found
+    def __init__(self, count: int, listeners: Sequence[Listener]) -> None:
+        self._count, self._listeners = count, list(listeners)
+        self._kept: list[Sample] = []
 
-    return listen
+    def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
+        """Keep samples, or pass them on with those before."""
+        self._kept += samples
+        if len(self._kept) < self._count:
+            return {}
+        batch, self._kept = self._kept, []
+        return {name: value for each in self._listeners for name, value in (each(batch) or {}).items()}
 
 
 class PolicyCopy:

@@ -71,7 +71,7 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
         callbacks=writers if first else [],
         peft_config=peft(setup.train.lora),
     )
-    return _trained(setup, stage, trainer, [trainer.model], checkpoint)
+    return _trained(setup, stage, trainer, checkpoint)
 
 
 def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
@@ -99,15 +99,16 @@ def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None 
     kl.trainer = trainer
     if isinstance(trainer, RecursionTrainer):
         trainer.first_rounds = FirstRounds(setup, config, folder / "samples")
-    final = _trained(setup, stage, trainer, [trainer.model, trainer.ref_model], checkpoint)
+    if setup.train.prefix_cache:
+        for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
+            share_prompts(each)
+    final = _trained(setup, stage, trainer, checkpoint)
     _leave_server(trainer)
     return final
 
 
-def _trained(setup: Setup, stage: str, trainer: Any, networks: list[Any], checkpoint: Path | None) -> Path:
+def _trained(setup: Setup, stage: str, trainer: Any, checkpoint: Path | None) -> Path:
     trainer.remove_callback(PrinterCallback)  # our callbacks show progress
-    for each in filter(None, networks if setup.train.prefix_cache else []):  # without a KL term there is no reference
-        share_prompts(each)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return save_trained(setup, stage, trainer, setup.folder(stage) / "final")
 
