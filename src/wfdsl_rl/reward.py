@@ -41,18 +41,22 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.loop_thread import LoopThread
 from wfdsl_rl.processes import ALONE, Processes, rank_prefix
-from wfdsl_rl.rows import Row, number_of, offer_of, row_of, text_of
 from wfdsl_rl.scoring import (
     CUT,
     Ablation,
     RewardFunction,
     RewardValues,
     Rollout,
+    Row,
     Sample,
     Scored,
     budget_tracker,
     metrics_of,
+    number_of,
+    offer_of,
     require_scores,
+    row_of,
+    text_of,
 )
 
 _Item: TypeAlias = tuple[dict[str, Any], str, bool]
@@ -167,7 +171,8 @@ class Reward:
     @property
     def question_for(self) -> QuestionFor:
         """Which steps are shown the question."""
-        return self.options.get("question_for", "all")
+        found: QuestionFor = self.options.get("question_for", "all")
+        return found
 
     async def __call__(
         self,
@@ -250,7 +255,8 @@ class Reward:
         if workflow is None:
             assert rollout.previous is not None  # only a revision may have three empty lists
             return await self._graded(Scored("unjudged", kept=True), rollout.task, rollout.previous[1])
-        first, *again = [await self._executed(workflow, rollout, name) for name in rollout.names]
+        names = [rollout.sample_id, *(f"{rollout.sample_id}/{number}" for number in range(1, rollout.executions))]
+        first, *again = [await self._executed(workflow, rollout, name) for name in names]
         scores = [each.score for each in (first, *again) if each.score is not None]
         return replace(first, score=sum(scores) / len(scores) if scores else None, again=tuple(again))
 
@@ -378,11 +384,7 @@ class Reward:
         return self.tasks[task]
 
     async def _batch(self, items: list[_Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
-        """The reward of each row with its completion, and what is logged; listeners are told.
-
-        Raises:
-            NoScore: no valid completion of a training batch has a score.
-        """
+        """The reward of each row with its completion, and what is logged; listeners are told."""
         trains = any(row.get("split", "train") == "train" for row, _, _ in items)
         # In an evaluation, processes repeat rows so that each has as many; they are asked once.
         asked = items if trains else list({number_of(item[0]): item for item in reversed(items)}.values())

@@ -1,4 +1,4 @@
-"""What a completion is worth: outcomes, rewards and figures of batches, as plain values.
+"""What a trainer reads, and what a completion is worth: rows, outcomes, rewards and figures, as plain values.
 
 Only the writer's mistake and a wrong answer lower the score. A worker that failed and an answer that could not be
 graded say nothing about the completion, so it gets no score.
@@ -15,16 +15,20 @@ from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.policy import ablated
+from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import WfdslError
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
+from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import Run, total_usd
+from wfdsl.language.check import AccessScheme
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Usage
 from wfdsl.settings import Table, option
 from wfdsl.tasks.task import Task
+from wfdsl.workers.pool import Pool
 
 Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
 """The result of a completion: `invalid` cannot be parsed; `wrong` and `right` have an answer that was graded;
@@ -68,12 +72,7 @@ class Rollout:
     budget: BudgetTracker | None = None
     """What its calls are charged to; None: the scorer's."""
     executions: int = 1
-    """How often a valid workflow is run. All but the first have `/1`, `/2` ... after their names."""
-
-    @property
-    def names(self) -> list[str]:
-        """The name of each execution: its sample id, which is also the run's id."""
-        return [self.sample_id, *(f"{self.sample_id}/{number}" for number in range(1, self.executions))]
+    """How often a valid workflow is run. All but the first have `/1`, `/2` ... after their sample id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,3 +286,51 @@ def require_scores(scored: Sequence[Scored], step: int) -> None:
     if valid and enough and all(each.score is None for each in valid):
         why = next((problem for each in valid for problem in each.problems), "nothing was graded")
         raise NoScore(f"step {step}: no valid completion has a score: {why}")
+
+
+Row: TypeAlias = dict[str, Any]
+"""What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
+`shown` are their indices in the prompt, `true` the pool's indices of the same workers."""
+
+
+def row_of(
+    task: Task,
+    offer: WorkerListing,
+    prompt: Prompt,
+    *,
+    number: int,
+    max_steps: int,
+    access: AccessScheme = "lists",
+    question_for: QuestionFor = "all",
+    split: str = "train",
+) -> Row:
+    """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
+    messages = prompt.ask(task.question, offer, max_steps=max_steps, question_for=question_for, access=access)
+    return {
+        "prompt": [dict(each) for each in messages],
+        "row": number,
+        "task": task.id,
+        "split": split,
+        "shown": list(offer.indices),
+        "true": [offer.pool_indices[index] for index in offer.indices],
+    }
+
+
+def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
+    """The workers that a row's prompt lists."""
+    return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
+
+
+def text_of(completion: Any) -> str:
+    """The text of a completion, which may be a chat; a message without text, such as a tool call, has none."""
+    if isinstance(completion, str):
+        return completion
+    content = completion[0].get("content") if completion else None
+    if isinstance(content, str) or not content:
+        return content or ""
+    return "".join(part.get("text", "") for part in content)
+
+
+def number_of(row: Mapping[str, Any]) -> Any:
+    """What tells a row from others: its number, or its task in a data set of somebody's own."""
+    return row.get("row", row["task"])

@@ -26,7 +26,7 @@ LAYERS = [
     ["gym", "gym"],
     ["training"],
     ["reward"],
-    ["rows", "loop_thread", "processes"],
+    ["loop_thread", "processes"],
     ["scoring"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down. The gym is

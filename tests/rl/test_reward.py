@@ -25,8 +25,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import Reward
 from wfdsl_rl.gym.source import tasks as gym_tasks
-from wfdsl_rl.rows import offer_of
-from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
+from wfdsl_rl.scoring import NoScore, RewardValues, Rollout, offer_of
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'

@@ -38,12 +38,7 @@ EXAMPLES: Final = (
 _DEFAULTS: Final[dict[str, Any]] = {"port": 8700, "max_requests": 4096, "max_body_bytes": 64 * 2**20}
 _PARALLEL: Final = 1024
 """One process waits for ten thousand calls (docs/howto/scale.md); grading takes a processor. Our choice."""
-_OF_MODELS: Final = (
-    "reasoning",
-    "tools",
-    "max_tool_rounds",
-    "side_requests",
-)
+_OF_MODELS: Final = ("reasoning", "tools", "max_tool_rounds", "side_requests")
 """Settings of a server that answers as a model."""
 _VALUES: Final = {
     "right": "of a workflow whose answer is right (default: 1)",
@@ -68,10 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--parallel", type=count, default=_PARALLEL, metavar="N", help="most workflows in flight (default: %(default)s)"
     )
     runs.add_argument(
-        "--sandbox-slots",
-        type=count,
-        metavar="N",
-        help="programs graded at a time (default: one for each processor)",
+        "--sandbox-slots", type=count, metavar="N", help="programs graded at a time (default: one for each processor)"
     )
     runs.add_argument(
         "--journal", metavar="FILE", help="keeps every call (default: reward/journal.db beside the usual journal)"

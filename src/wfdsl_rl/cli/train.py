@@ -19,15 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import (
-    INPUT,
-    OUTPUT,
-    Parser,
-    answer_tab,
-    complete,
-    count,
-    group,
-)
+from wfdsl.cli.options import INPUT, OUTPUT, Parser, answer_tab, complete, count, group
 from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
@@ -68,10 +60,7 @@ def _execute(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="wfdsl-train",
-        description=__doc__,
-    )
+    parser = Parser(prog="wfdsl-train", description=__doc__)
     parser.add_argument("--version", action="version", version=f"wfdsl-train {__version__}")
     asked, output = group(parser, INPUT), group(parser, OUTPUT)
     asked.add_argument("experiment", nargs="?", metavar="PRESET|FILE.toml", help="a preset or an experiment file")

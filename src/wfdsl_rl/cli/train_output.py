@@ -28,12 +28,7 @@ class Progress:
     """Shows log entries: of each iteration on a terminal, else of every tenth. The cost is the session's, by the price
     list."""
 
-    def __init__(
-        self,
-        train: TrainConfig,
-        stages: Sequence[str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, train: TrainConfig, stages: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._totals = {name: train.stages[name].max_steps for name in stages if name in train.stages}
         self._console = stderr_console()
         self._every = 1 if self._console.is_terminal else _PLAIN_EVERY

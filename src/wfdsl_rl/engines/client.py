@@ -49,13 +49,7 @@ class RewardClient:
     """
 
     def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        run: str = "",
-        patience_s: float = 600.0,
-        timeout_s: float = 300.0,
+        self, url: str, key: str | None = None, *, run: str = "", patience_s: float = 600.0, timeout_s: float = 300.0
     ) -> None:
         """`url` is as `wfdsl serve --score` prints it, and may hold a key (`http://any:KEY@host:8700`).
 
@@ -140,11 +134,7 @@ class RewardClient:
             return False
 
     def _refusal(self, answer: httpx2.Response) -> str:
-        """What an error says, if asking again may help.
-
-        Raises:
-            ServerRefused: it would not.
-        """
+        """What an error says, if asking again may help."""
         try:
             error = answer.json()["error"]
             message, code = str(error["message"]), str(error["code"])

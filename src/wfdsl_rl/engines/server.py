@@ -18,16 +18,11 @@ from wfdsl.server.api_errors import ApiError
 from wfdsl.server.endpoints import ClientLeft, Endpoints, read_body, while_connected
 from wfdsl.server.keys import ApiKeys, KeyUsage
 from wfdsl.server.listening import FINISHED
-from wfdsl_rl.engines.samples import LONGEST_ID, read_samples
-from wfdsl_rl.engines.service import RewardService, shutting_down
+from wfdsl_rl.engines.service import LONGEST_ID, RewardService, read_samples, shutting_down
 
 
 def build_app(
-    service: RewardService,
-    settings: ServeSettings,
-    *,
-    keys: ApiKeys | None,
-    log: Callable[[str], None],
+    service: RewardService, settings: ServeSettings, *, keys: ApiKeys | None, log: Callable[[str], None]
 ) -> ASGIApp:
     """The server; `log` gets a line for each request, without texts. Without keys, all of this machine are answered."""
     server = _Server(service, settings, keys, log)
@@ -36,11 +31,7 @@ def build_app(
 
 class _Server(Endpoints):
     def __init__(
-        self,
-        service: RewardService,
-        settings: ServeSettings,
-        keys: ApiKeys | None,
-        log: Callable[[str], None],
+        self, service: RewardService, settings: ServeSettings, keys: ApiKeys | None, log: Callable[[str], None]
     ) -> None:
         super().__init__(settings, keys, service.journal, service.metrics, log)
         self._service = service
@@ -82,11 +73,7 @@ class _Server(Endpoints):
 
 
 def _run(request: Request) -> str:
-    """What the ids of the request's samples begin with.
-
-    Raises:
-        ApiError: it is not printable, or too long.
-    """
+    """What the ids of the request's samples begin with."""
     run = request.query_params.get("run", "")
     if len(run) > LONGEST_ID or not run.isprintable():
         raise ApiError(

@@ -19,8 +19,7 @@ from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
 from wfdsl_rl.engines.client import Result, RewardClient
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.rows import offer_of
-from wfdsl_rl.scoring import Rollout
+from wfdsl_rl.scoring import Rollout, offer_of
 
 
 class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]

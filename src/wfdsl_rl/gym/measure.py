@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from math import log, sqrt
+from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Final, TypeVar
@@ -70,20 +70,11 @@ class Measured:
                 kind: _shares(worker for each in found for worker in each.workers) for kind, found in kinds.items()
             },
             "roles": {kind: _shares(" ".join(each.roles) for each in found) for kind, found in kinds.items()},
-            "entropy": {
-                kind: _entropy([(each.workers, each.roles) for each in found]) for kind, found in kinds.items()
-            },
         }
 
 
 def measure(
-    model: str,
-    *,
-    questions: int,
-    seed: int,
-    max_steps: int = MAX_STEPS,
-    temperature: float = 1.0,
-    batch: int = 64,
+    model: str, *, questions: int, seed: int, max_steps: int = MAX_STEPS, temperature: float = 1.0, batch: int = 64
 ) -> Measured:
     """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy."""
     torch.manual_seed(seed)
@@ -118,12 +109,6 @@ def _valued(kind: Kind, completion: str, max_steps: int, *, ended: bool) -> Aske
 def _shares(values: Iterable[T]) -> dict[T, float]:
     counts = Counter(values)
     return {value: round(count / counts.total(), 3) for value, count in counts.most_common()}
-
-
-def _entropy(values: Sequence[Any]) -> float:
-    """In nats."""
-    counts = Counter(values)
-    return -sum(count / len(values) * log(count / len(values)) for count in counts.values())
 
 
 def _error(values: Sequence[float]) -> float:

@@ -30,18 +30,15 @@ from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 from wfdsl.errors import UsageError
 from wfdsl_rl.reward import Listener, Reward
 from wfdsl_rl.scoring import NoScore, Sample
-from wfdsl_rl.training.callbacks import MetricLines, PromptInCheckpoints
 from wfdsl_rl.training.checkpoints import ends_of, load_model, save_trained, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
 from wfdsl_rl.training.grpo import on_cpu, peft, schedule, stage_arguments
-from wfdsl_rl.training.health import HealthChecks
 from wfdsl_rl.training.plan import Setup
-from wfdsl_rl.training.samples import SampleFiles, figures_of
+from wfdsl_rl.training.samples import HealthChecks, SampleFiles, figures_of
+from wfdsl_rl.training.stages import MetricLines, PromptInCheckpoints
 
 _SERVER: Final = "vllm_server_base_url"
-_STALENESS: Final = 4
-"""How many updates older than the model a completion may be, unless `max_staleness` says it. TRL's default."""
 
 
 def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
@@ -109,7 +106,6 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
         "bf16": not on_cpu(),
         "gradient_checkpointing": not on_cpu(),
         "report_to": "none",
-        "max_staleness": _STALENESS,
         "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),
         **train.trl,

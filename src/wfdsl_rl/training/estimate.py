@@ -163,11 +163,7 @@ def memory_of(train: TrainConfig, shape: Mapping[str, Any], stage: str) -> dict[
         frozen, trained = trained, _LORA_WIDTHS * layers * width * train.lora.r
     elif getattr(train.stages[stage], "beta", 0.0):
         frozen = trained  # the reference of the KL term
-    parts = {
-        "weights": 4 * (trained + frozen) * unit,
-        "gradients": 4 * trained * unit,
-        "optimizer": 8 * trained * unit,
-    }
+    parts = {"weights": 4 * (trained + frozen) * unit, "gradients": 4 * trained * unit, "optimizer": 8 * trained * unit}
     if train.trl.get("use_vllm") and not has_server(train):
         parts["vLLM"] = float(train.trl.get("vllm_gpu_memory_utilization", 0.3)) * 80  # TRL's default
     return {name: part for name, part in parts.items() if part}

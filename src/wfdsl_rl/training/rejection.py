@@ -37,6 +37,7 @@ _LONGEST: Final = 1024
 
 Model: TypeAlias = tuple[Any, Any]
 """A tokenizer and its network."""
+_Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def rejection_sampled(setup: Setup, name: str, model: Model) -> list[dict[str, Any]]:
@@ -86,9 +87,6 @@ async def _best(setup: Setup, name: str, sft: SftStage, model: Model) -> list[di
     return found
 
 
-_Rows: TypeAlias = Sequence[Mapping[str, Any]]
-
-
 def _random(setup: Setup, _: Model, rows: _Rows, count: int) -> tuple[list[str], list[bool]]:
     """Workflows for rows, in the worker indices of their prompts; none of them was cut."""
     chances = [(row, random.Random(f"candidates:{setup.train.seed}:{row['row']}")) for row in rows]
@@ -109,11 +107,7 @@ def _written(setup: Setup, model: Model, rows: _Rows, count: int) -> tuple[list[
     torch.manual_seed(setup.train.seed + int(rows[0]["row"]))
     network.to("cuda" if torch.cuda.is_available() else "cpu")
     asked = tokenizer.apply_chat_template(
-        [row["prompt"] for row in rows],
-        add_generation_prompt=True,
-        padding=True,
-        return_dict=True,
-        return_tensors="pt",
+        [row["prompt"] for row in rows], add_generation_prompt=True, padding=True, return_dict=True, return_tensors="pt"
     ).to(network.device)
     with torch.no_grad():
         written = network.generate(

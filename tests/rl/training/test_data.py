@@ -13,7 +13,7 @@ from tests.rl.training.toy import a_pool, rows_setup
 from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.rows import offer_of
+from wfdsl_rl.scoring import offer_of
 from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan
 

@@ -12,8 +12,7 @@ import pytest
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import CUT, Sample, Scored
-from wfdsl_rl.training.health import HealthChecks, collapse_of, warnings_for
-from wfdsl_rl.training.samples import Iteration, SampleFiles, iteration_of
+from wfdsl_rl.training.samples import HealthChecks, Iteration, SampleFiles, collapse_of, iteration_of, warnings_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,8 +24,8 @@ from wfdsl.grading.sandbox import SandboxMissing  # noqa: E402
 from wfdsl.tasks.task import CodeTests, Task  # noqa: E402
 from wfdsl_rl.scoring import RewardValues  # noqa: E402
 from wfdsl_rl.training import estimate  # noqa: E402
-from wfdsl_rl.training.callbacks import Diverged, MetricLines  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
+from wfdsl_rl.training.stages import Diverged, MetricLines  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
