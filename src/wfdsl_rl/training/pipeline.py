@@ -118,7 +118,7 @@ def _show_as_running(setup: Setup, running: ExitStack) -> None:
 
 
 def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
-    """Refuse to overwrite a training that was begun: a stage that is there, or the options of one that has not ended."""
+    """Refuse to overwrite a training that was begun: a stage that is there, or one that has not ended."""
     for name in setup.train.stages:
         folder = setup.folder(name)
         if not folder.exists():
