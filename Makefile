@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-# The versions that were tested. CONSTRAINTS= installs the newest ones that pyproject.toml allows.
+# The versions that were tested. CONSTRAINTS= installs the newest ones that pyproject.toml allows, and
+# CONSTRAINTS=constraints-oldest.txt the oldest ones of the extras openai and rl.
 CONSTRAINTS ?= constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 

@@ -45,7 +45,7 @@ def trained(folder: Path, size: dict[str, int]) -> dict[str, Any]:
         "seconds": round(time.monotonic() - begun, 1),
         "all_weights_in_32_bits": all(each.dtype == torch.float32 for each in weights),
         "peak_gib": torch.cuda.max_memory_allocated() / GIB if torch.cuda.is_available() else None,
-        "estimated_gib": sum(memory_of(plan.train, shape, "base", 512).values()),
+        "estimated_gib": sum(memory_of(plan.train, shape, "base").values()),
     }
 
 

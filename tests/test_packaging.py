@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import wfdsl
 from wfdsl._version import __version__
@@ -216,6 +217,16 @@ def test_make_installs_a_version_of_each_package_that_the_project_allows() -> No
 
     assert len(allowed) > 30
     assert not refused
+
+
+def test_the_oldest_packages_are_the_lower_ends_of_the_ranges() -> None:
+    lines = (ROOT / "constraints-oldest.txt").read_text("utf-8").splitlines()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    named = [Requirement(text) for name in ("openai", "torch", "rl") for text in extras[name]]
+    lowest = {each.name: part.version for each in named for part in each.specifier if part.operator == ">="}
+
+    for name, version in (line.split("==") for line in lines if not line.startswith("#")):
+        assert Version(version) == Version(lowest[name])
 
 
 def test_continuous_integration_and_commit_hooks_call_targets_of_the_makefile() -> None:

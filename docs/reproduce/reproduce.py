@@ -41,10 +41,10 @@ class Training:
 
     def table(self, folder: Path) -> str:
         """What a training wrote over its iterations, in Markdown."""
-        from wfdsl_rl.training.strategies import head_and_rows, lines_of, strategies_of  # noqa: PLC0415
+        from wfdsl_rl.training.strategies import HEAD, strategies_of  # noqa: PLC0415
 
         found = strategies_of(folder, every=self.every)[-1]
-        return "\n\n".join([markdown_table(*head_and_rows(found)), *lines_of(found)])
+        return "\n\n".join([markdown_table(HEAD, [window.row for window in found.windows]), *found.lines])
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,12 @@ class Processes:
         Raises:
             OtherProcessEnded: the work failed; the first process says why.
         """
-        if not self.is_first:
-            return self._received()  # type: ignore[no-any-return]
-        with self._failure_sent():
-            result = work()
-        self._send(result)
-        return result
+        try:
+            done = [False, work()] if self.is_first else [None, None]
+        except Exception:
+            self._broadcast([True, None])
+            raise
+        return self._result(done)  # type: ignore[no-any-return]
 
     async def on_all(
         self, items: Sequence[_Item], work: Callable[[list[_Item]], Awaitable[_Result]]
@@ -79,12 +79,12 @@ class Processes:
         parts = await asyncio.to_thread(self.everywhere, list(items))
         begin = sum(map(len, parts[: self.rank]))
         own = slice(begin, begin + len(items))
-        if not self.is_first:
-            return await asyncio.to_thread(self._received), own
-        with self._failure_sent():
-            result = await work([item for part in parts for item in part])
-        await asyncio.to_thread(self._send, result)
-        return result, own
+        try:
+            done = [False, await work([item for part in parts for item in part])] if self.is_first else [None, None]
+        except Exception:
+            await asyncio.to_thread(self._broadcast, [True, None])
+            raise
+        return await asyncio.to_thread(self._result, done), own
 
     def leave(self) -> None:
         """Wait for all processes, then close the connections: one that ends while others still use them may abort."""
@@ -96,29 +96,19 @@ class Processes:
             distributed.barrier(group=self.group)
         distributed.destroy_process_group()
 
-    @contextmanager
-    def _failure_sent(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception:
-            self._send(failed=True)
-            raise
-
-    def _send(self, result: Any = None, *, failed: bool = False) -> None:
-        if self.count > 1:
-            self._broadcast([failed, result])
-
-    def _received(self) -> Any:
-        failed, result = self._broadcast([None, None])
+    def _result(self, done: list[Any]) -> Any:
+        """What the first process has done: whether it failed, and its result."""
+        failed, result = self._broadcast(done)
         if failed:
             raise OtherProcessEnded("the first process of this training ended; its message says why")
         return result
 
     def _broadcast(self, values: list[Any]) -> list[Any]:
-        from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
+        if self.count > 1:
+            from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
 
-        with told_when_lost():
-            distributed.broadcast_object_list(values, src=0, group=self.group)
+            with told_when_lost():
+                distributed.broadcast_object_list(values, src=0, group=self.group)
         return values
 
 

@@ -31,7 +31,6 @@ from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.grading.grade import grade
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.interpreter.budget import Budget, BudgetTracker
-from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, total_usd
@@ -42,24 +41,28 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.loop_thread import LoopThread
 from wfdsl_rl.processes import ALONE, Processes, rank_prefix
-from wfdsl_rl.rows import Row, number_of, offer_of, row_of, text_of, trains_on, weighted
 from wfdsl_rl.scoring import (
     CUT,
     Ablation,
     RewardFunction,
     RewardValues,
     Rollout,
+    Row,
     Sample,
     Scored,
     budget_tracker,
     metrics_of,
+    number_of,
+    offer_of,
     require_scores,
+    row_of,
+    text_of,
 )
 
 _Item: TypeAlias = tuple[dict[str, Any], str, bool]
 """A row with its completion, and whether that was cut."""
 Listener: TypeAlias = Callable[[Sequence[Sample]], Mapping[str, float] | None]
-_NOT_SENT: Final = frozenset({"tasks", "budget", "journal", "options", "listeners", "on_wait", "processes"})
+_NOT_SENT: Final = frozenset({"tasks", "budget", "journal", "options", "on_wait", "processes"})
 """Arguments that another process does not get as they are."""
 _TOLD_EVERY_S: Final = 1.0
 """How often `on_wait` is called."""
@@ -84,10 +87,8 @@ class Reward:
         deadline_s: float | None = None,
         budget: Budget | BudgetTracker | None = None,
         journal: Journal | str | Path | None = None,
-        config: RunConfig | None = None,
         options: RunOptions | None = None,
         sandbox: Sandbox | None = None,
-        grades: bool = True,
         seed: int = 0,
         name: str = "",
         listeners: Iterable[Listener] = (),
@@ -114,10 +115,8 @@ class Reward:
             budget: The most that may be spent on all runs, or the tracker of a budget. What the journal's runs have
                 been charged counts towards a budget, but not towards a tracker.
             journal: Where each call is kept, so that a repeated sample id makes no call twice.
-            config: How workflows are run.
-            options: Further arguments of `wfdsl.run`, such as a `limiter` that other runs share.
+            options: Arguments of `wfdsl.run`, such as `timeout_s`, or a `limiter` that other runs share.
             sandbox: Where programs are graded; the shared one unless given.
-            grades: Whether answers are graded; if not, every answer is unjudged.
             seed: Part of the sample ids of `trl`.
             name: Part of the sample ids of `trl`, such as the name of a training stage.
             listeners: Called with every batch of `trl`; figures that they return are logged with it.
@@ -143,10 +142,8 @@ class Reward:
         self.end_of_text = None if ends is None else frozenset(ends)
         self.concurrency = concurrency
         self.deadline_s = deadline_s
-        self.config = config
         self.options: RunOptions = {**(options or {})}
         self.sandbox = sandbox
-        self.grades = grades
         self.seed = seed
         self.name = name
         self.listeners = list(listeners)
@@ -174,7 +171,7 @@ class Reward:
     @property
     def question_for(self) -> QuestionFor:
         """Which steps are shown the question."""
-        found: QuestionFor = self.options.get("question_for", (self.config or RunConfig()).question_for)
+        found: QuestionFor = self.options.get("question_for", "all")
         return found
 
     async def __call__(
@@ -263,7 +260,8 @@ class Reward:
         if workflow is None:
             assert rollout.previous is not None  # only a revision may have three empty lists
             return await self._graded(Scored("unjudged", kept=True), rollout.task, rollout.previous[1])
-        first, *again = [await self._executed(workflow, rollout, name) for name in rollout.names]
+        names = [rollout.sample_id, *(f"{rollout.sample_id}/{number}" for number in range(1, rollout.executions))]
+        first, *again = [await self._executed(workflow, rollout, name) for name in names]
         scores = [each.score for each in (first, *again) if each.score is not None]
         return replace(first, score=sum(scores) / len(scores) if scores else None, again=tuple(again))
 
@@ -291,8 +289,14 @@ class Reward:
         step = None if trainer_state is None else trainer_state.global_step
         names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
         rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
-        texts = map(text_of, completions)
-        items = list(zip(rows, texts, self.cut(completion_ids) or [False] * len(rows), strict=True))
+        if completion_ids is not None and self.end_of_text is None:
+            raise UsageError(
+                "the reward does not know which tokens end a completion, so it cannot tell one that was cut; make it "
+                "with Reward(..., end_of_text=tokenizer.eos_token_id)"
+            )
+        ends = self.end_of_text or ()
+        cut = [not ids or ids[-1] not in ends for ids in completion_ids or ()] or [False] * len(rows)
+        items = list(zip(rows, map(text_of, completions), cut, strict=True))
         (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._batch(every, step))
         for name, value in metrics.items() if log_metric is not None else ():
             log_metric(name, value)
@@ -336,27 +340,11 @@ class Reward:
                 )
             )
             seen[number] += 1
-        return [
-            Sample(
-                step or 0, row, place, rollout.completion, scored, weighted(row, scored.score), rollout.task.question
-            )
-            for row, rollout, place, scored in zip(rows, rollouts, places, await self.score(rollouts), strict=True)
-        ]
-
-    def cut(self, completion_ids: Sequence[Sequence[int]] | None) -> list[bool] | None:
-        """Whether each completion was cut at the token limit; None without tokens.
-
-        Raises:
-            UsageError: the reward does not know which tokens end a text.
-        """
-        if completion_ids is None:
-            return None
-        if self.end_of_text is None:
-            raise UsageError(
-                "the reward does not know which tokens end a completion, so it cannot tell one that was cut; make it "
-                "with Reward(..., end_of_text=tokenizer.eos_token_id)"
-            )
-        return [not ids or ids[-1] not in self.end_of_text for ids in completion_ids]
+        found = []
+        for row, rollout, place, scored in zip(rows, rollouts, places, await self.score(rollouts), strict=True):
+            worth = None if scored.score is None else float(row.get("weight", 1.0)) * scored.score
+            found.append(Sample(step or 0, row, place, rollout.completion, scored, worth, rollout.task.question))
+        return found
 
     def rows(self, tasks: Iterable[Task] | None = None, *, split: str = "train") -> list[Row]:
         """The rows that a trainer reads, one for each task: of those that the reward was made with, unless given.
@@ -401,12 +389,8 @@ class Reward:
         return self.tasks[task]
 
     async def _batch(self, items: list[_Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
-        """The reward of each row with its completion, and what is logged; listeners are told.
-
-        Raises:
-            NoScore: no valid completion of a training batch has a score.
-        """
-        trains = any(trains_on(row) for row, _, _ in items)
+        """The reward of each row with its completion, and what is logged; listeners are told."""
+        trains = any(row.get("split", "train") == "train" for row, _, _ in items)
         # In an evaluation, processes repeat rows so that each has as many; they are asked once.
         asked = items if trains else list({number_of(item[0]): item for item in reversed(items)}.values())
         rows, texts, cut = zip(*asked, strict=True)
@@ -475,7 +459,7 @@ class Reward:
         if rollout.budget is not None:
             options["budget"] = rollout.budget
         try:
-            record = await run(workflow, rollout.task.question, self.pool, self.config, **options)
+            record = await run(workflow, rollout.task.question, self.pool, **options)
         except RunFailed as error:
             if isinstance(error.cause, JournalFailure):  # this machine's fault, which every further run would have
                 raise error.cause from error
@@ -485,8 +469,6 @@ class Reward:
         return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
 
     async def _graded(self, answered: Scored, task: Task, answer: str) -> Scored:
-        if not self.grades:
-            return answered
         verdict = await grade(task, answer, sandbox=self.sandbox)
         problems = (verdict.reason,) if verdict.outcome == "unjudged" else ()
         return self._valued(replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems), task)

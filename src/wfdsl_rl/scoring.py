@@ -1,4 +1,4 @@
-"""What a completion is worth: outcomes, rewards and figures of batches, as plain values.
+"""What a trainer reads, and what a completion is worth: rows, outcomes, rewards and figures, as plain values.
 
 Only the writer's mistake and a wrong answer lower the score. A worker that failed and an answer that could not be
 graded say nothing about the completion, so it gets no score.
@@ -13,18 +13,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.policy import ablated
+from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import WfdslError
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
+from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import Run, total_usd
+from wfdsl.language.check import AccessScheme
 from wfdsl.language.workflow import Workflow
+from wfdsl.protocols import Usage
+from wfdsl.settings import Table, option
 from wfdsl.tasks.task import Task
+from wfdsl.workers.pool import Pool
 
 Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
 """The result of a completion: `invalid` cannot be parsed; `wrong` and `right` have an answer that was graded;
@@ -68,12 +72,7 @@ class Rollout:
     budget: BudgetTracker | None = None
     """What its calls are charged to; None: the scorer's."""
     executions: int = 1
-    """How often a valid workflow is run. All but the first have `/1`, `/2` ... after their names."""
-
-    @property
-    def names(self) -> list[str]:
-        """The name of each execution: its sample id, which is also the run's id."""
-        return [self.sample_id, *(f"{self.sample_id}/{number}" for number in range(1, self.executions))]
+    """How often a valid workflow is run. All but the first have `/1`, `/2` ... after their sample id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,27 +128,39 @@ class Scored:
             return None
         return self.run.workflow[-1].subtask, self.run.answer
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, which JSON, a trainer's log or another process can hold.
 
-class Table(BaseModel):
-    """Options of a training or a reward: frozen, of exact types, and unknown names are errors."""
+        `tokens`, `cost_usd` and `workers` (answers by worker) are of all executions; `replayed` counts the answers
+        that came from the journal. `final` is the last step's subtask and response, which is `previous` of a
+        revision's sample.
+        """
+        done = [step for run in self.runs for step in run.steps if step.status == "done"]
+        used = sum((run.usage for run in self.runs), Usage())
+        return {
+            "score": self.score,
+            "outcome": self.outcome,
+            "steps": self.steps,
+            "cost_usd": self.cost_usd,
+            "tokens": {"prompt_tokens": used.input_tokens, "completion_tokens": used.output_tokens},
+            "workers": dict(Counter(step.worker_name for step in done)),
+            "problems": list(self.problems),
+            "replayed": sum(step.replayed for step in done),
+            "final": None if self.pair is None else list(self.pair),
+        }
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RewardValues(Table):
     """The reward of each outcome. Only their differences matter to GRPO.
 
     Source of the defaults: arXiv 2512.04388, section 4. It has no price of a step: that 0 is our choice.
     """
 
-    invalid: float = 0.0
-    """Of lists that cannot be parsed."""
-    wrong: float = 0.5
-    """Of a workflow whose answer is wrong."""
-    right: float = 1.0
-    """Of a workflow whose answer is right."""
-    step: float = 0.0
-    """Added for each step of a valid workflow; below 0, the price of a call."""
+    invalid: float = option(0.0, "of lists that cannot be parsed")
+    wrong: float = option(0.5, "of a workflow whose answer is wrong")
+    right: float = option(1.0, "of a workflow whose answer is right")
+    step: float = option(0.0, "added for each step of a valid workflow; below 0, the price of a call")
 
     def of(self, scored: Scored) -> float | None:
         """The reward; None if the outcome has no score, so that the sample is left out."""
@@ -163,13 +174,12 @@ RewardFunction: TypeAlias = Callable[[Scored, Task], float | None]
 """A reward of one's own: of a completion that was run and graded, and its task. None: it has none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation(Table):
     """What a Conductor may not decide. Source: arXiv 2512.04388, the ablations of section 5."""
 
-    instruction: str = ""
-    """What every worker is told instead of its subtask; empty: its subtask."""
-    worker: int | None = None
-    """The index of the worker that every step asks; None: as it was written."""
+    instruction: str = option("", "what every worker is told", default_text="its subtask")
+    worker: int | None = option(None, "the index of the worker that every step asks", default_text="as it was written")
 
     def applied(self, workflow: Workflow) -> Workflow:
         """The workflow with the ablated parts replaced."""
@@ -201,7 +211,7 @@ class Sample:
             "row": self.row["row"],
             "task": self.row["task"],
             "kind": self.row.get("kind", ""),
-            "family": self.row.get("family", ""),
+            "domain": self.row.get("domain", ""),
             "question": self.question,
             "index": self.index,
             "shown": shown,
@@ -276,3 +286,51 @@ def require_scores(scored: Sequence[Scored], step: int) -> None:
     if valid and enough and all(each.score is None for each in valid):
         why = next((problem for each in valid for problem in each.problems), "nothing was graded")
         raise NoScore(f"step {step}: no valid completion has a score: {why}")
+
+
+Row: TypeAlias = dict[str, Any]
+"""What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
+`shown` are their indices in the prompt, `true` the pool's indices of the same workers."""
+
+
+def row_of(
+    task: Task,
+    offer: WorkerListing,
+    prompt: Prompt,
+    *,
+    number: int,
+    max_steps: int,
+    access: AccessScheme = "lists",
+    question_for: QuestionFor = "all",
+    split: str = "train",
+) -> Row:
+    """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
+    messages = prompt.ask(task.question, offer, max_steps=max_steps, question_for=question_for, access=access)
+    return {
+        "prompt": [dict(each) for each in messages],
+        "row": number,
+        "task": task.id,
+        "split": split,
+        "shown": list(offer.indices),
+        "true": [offer.pool_indices[index] for index in offer.indices],
+    }
+
+
+def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
+    """The workers that a row's prompt lists."""
+    return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
+
+
+def text_of(completion: Any) -> str:
+    """The text of a completion, which may be a chat; a message without text, such as a tool call, has none."""
+    if isinstance(completion, str):
+        return completion
+    content = completion[0].get("content") if completion else None
+    if isinstance(content, str) or not content:
+        return content or ""
+    return "".join(part.get("text", "") for part in content)
+
+
+def number_of(row: Mapping[str, Any]) -> Any:
+    """What tells a row from others: its number, or its task in a data set of somebody's own."""
+    return row.get("row", row["task"])

@@ -59,8 +59,7 @@ def main() -> None:
 
 def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], float]:
     """Seconds per step of plain TRL, and ours by what is done in them; the share of valid completions."""
-    from wfdsl_rl.gym.conductor import load
-    from wfdsl_rl.gym.source import NAME
+    from wfdsl_rl.gym.source import NAME, conductors
     from wfdsl_rl.training.checkpoints import import_gguf
     from wfdsl_rl.training.data import stage_rows
     from wfdsl_rl.training.grpo import quiet_libraries
@@ -87,7 +86,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         processes=processes,
         say=lambda _: None,
     )
-    model = import_gguf(str(load(NAME) / "model.gguf"), folder / "model")
+    model = import_gguf(str(conductors(NAME) / "model.gguf"), folder / "model")
     most = plan.train.grpo("base").executions
     ways = {
         "wfdsl-train": (1, False),
@@ -99,8 +98,8 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     for turn in range(ROUNDS):
         plain += _plain(replace(setup, out=folder / f"{turn}"), model, stage_rows(setup, "base"))
         for name, (executions, shared) in ways.items():
-            base = plan.train.grpo("base").model_copy(update={"executions": executions})
-            stamps, train = _Stamps(), plan.train.model_copy(update={"stages": {"base": base}, "prefix_cache": shared})
+            base = replace(plan.train.grpo("base"), executions=executions)
+            stamps, train = _Stamps(), replace(plan.train, stages={"base": base}, prefix_cache=shared)
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
             own = replace(setup, train=train, out=out, listeners=listeners)
             train_grpo(own, "base", model)

@@ -26,7 +26,7 @@ LAYERS = [
     ["gym", "gym"],
     ["training"],
     ["reward"],
-    ["rows", "loop_thread", "processes"],
+    ["loop_thread", "processes"],
     ["scoring"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down. The gym is
@@ -34,11 +34,10 @@ used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["processes"],
-    "datasets": ["training.grpo", "training.asynchronous"],
+    "datasets": ["training.grpo", "training.stages", "training.asynchronous"],
     "gguf": ["training.gguf_file"],
     "httpx2": ["engines.client"],
     "huggingface_hub": ["training.estimate"],
-    "matplotlib": ["gym.curves"],
     "numpy": ["training.gguf_file", "training.asynchronous"],
     "peft": ["training.grpo", "training.checkpoints"],
     "pydantic": ["gym.", "training.", "scoring"],
@@ -47,7 +46,7 @@ HOMES = {
     "starlette": ["engines.server"],
     "torch": ["processes", "training.", "gym."],
     "transformers": ["training.", "gym."],
-    "trl": ["training.grpo", "training.asynchronous"],
+    "trl": ["training.grpo", "training.stages", "training.asynchronous"],
     "verifiers": ["engines.verifiers"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""

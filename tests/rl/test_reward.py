@@ -18,7 +18,6 @@ import pytest
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.own_code import load_function
@@ -26,8 +25,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import Reward
 from wfdsl_rl.gym.source import tasks as gym_tasks
-from wfdsl_rl.rows import offer_of
-from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
+from wfdsl_rl.scoring import NoScore, RewardValues, Rollout, offer_of
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -119,7 +117,8 @@ async def test_workflows_that_are_late_have_failed_and_the_others_count() -> Non
 def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
     """As TRL's asynchronous trainer does; the journal is opened again, and what was paid is not paid twice."""
     pool = Pool.from_functions([up])
-    with Reward(pool, TASKS, journal=tmp_path / "journal.db", budget=Budget(calls=2), end_of_text=END) as reward:
+    options: dict[str, Any] = {"budget": Budget(calls=2), "end_of_text": END, "listeners": [len]}
+    with Reward(pool, TASKS, journal=tmp_path / "journal.db", **options) as reward:
         scores = [each.score for each in reward.sync([RIGHT], ["t0"], sample_ids=["a"])]
         sent = pickle.dumps(reward.trl)
 
@@ -129,7 +128,7 @@ def test_a_reward_can_be_sent_to_another_process(tmp_path: Path) -> None:
         assert [each.score for each in again] == [*scores, 1.0] == [1.0, 1.0]
         assert again[0].run is not None
         assert again[0].run.steps[0].replayed
-        assert other.end_of_text == {END}
+        assert (other.end_of_text, other.listeners) == ({END}, [len])
         with pytest.raises(BudgetExhausted):
             other.sync([RIGHT], ["t2"])
 
@@ -308,7 +307,7 @@ async def test_the_examples_of_a_prompt_earn_the_full_reward(
         Pool.from_functions([up] * 3),
         TASKS,
         conductor=ConductorConfig(access=access),
-        config=RunConfig(question_for=question_for),
+        options={"question_for": question_for},
     )
     row = reward.rows()[0]
     asked, texts = row["prompt"][-1]["content"], reward.prompt.texts

@@ -6,9 +6,9 @@ from itertools import count
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from wfdsl.conductor.config import ConductorConfig
+from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.source import tasks as gym_tasks
@@ -62,17 +62,6 @@ async def test_steps_can_have_a_price() -> None:
 
     assert [each.score for each in [*found, kept]] == [0.99, 0.98, 0.0, 1.0]
     assert [each.steps for each in [*found, kept]] == [1, 2, 0, 0]
-
-
-async def test_without_grading_workflows_run_and_answers_are_unjudged() -> None:
-    scorer = {"grades": False}
-
-    found = await scored(RIGHT, answering("yes"), scorer)
-    refused = await scored("no lists at all", answering("yes"), scorer)
-
-    assert (found.outcome, found.verdict, found.score) == ("unjudged", None, None)
-    assert found.pair == ("Solve it.", "yes")
-    assert (refused.outcome, refused.score) == ("invalid", 0.0)
 
 
 async def test_three_empty_lists_keep_the_answer_of_the_previous_round() -> None:
@@ -210,5 +199,5 @@ def test_answers_that_cannot_be_graded_are_no_outage_where_others_are_invalid() 
 
 
 def test_values_are_checked() -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError):
         RewardValues(right=float("nan"))

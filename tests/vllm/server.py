@@ -21,8 +21,7 @@ from typing import Any
 
 from wfdsl.conductor.checkpoint import FILE
 from wfdsl.protocols import Message
-from wfdsl_rl.gym.conductor import load
-from wfdsl_rl.gym.source import NAME
+from wfdsl_rl.gym.source import NAME, conductors
 
 PYTHON = os.environ.get("WFDSL_VLLM_PYTHON", "")
 """The Python of the environment that has vLLM; `make vllm` makes it and sets this."""
@@ -39,7 +38,7 @@ def shipped_folder(folder: Path) -> Path:
     from wfdsl_rl.training.checkpoints import import_gguf, load_model
     from wfdsl_rl.training.gguf_file import write_gguf
 
-    shipped = load(NAME)
+    shipped = conductors(NAME)
     tokenizer, network = load_model(import_gguf(str(shipped / "model.gguf"), folder))
     write_gguf(folder / "model.gguf", network, tokenizer)
     shutil.copy(shipped / FILE, folder)
@@ -53,7 +52,7 @@ def make_folder(folder: Path, *, seed: int = 0) -> Path:
 
     from wfdsl_rl.training.checkpoints import import_gguf, load_model
 
-    tokenizer, network = load_model(import_gguf(str(load(NAME) / "model.gguf"), folder.with_name("shipped")))
+    tokenizer, network = load_model(import_gguf(str(conductors(NAME) / "model.gguf"), folder.with_name("shipped")))
     config = network.config
     config.hidden_size, config.intermediate_size, config.num_hidden_layers = 64, 128, 2
     config.num_attention_heads = config.num_key_value_heads = 2
@@ -61,7 +60,7 @@ def make_folder(folder: Path, *, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    shutil.copy(load(NAME) / FILE, folder)
+    shutil.copy(conductors(NAME) / FILE, folder)
     return folder
 
 

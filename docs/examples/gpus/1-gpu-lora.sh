@@ -1,7 +1,7 @@
 #!/bin/sh
 # LoRA on the paper's 7B Conductor, with one GPU of 80 GB. All weights of 7B need 113 GiB: they do not fit on one.
 # GPU 0    weights and adapters in 32 bits, and vLLM in the same process
-# dry run  68 GiB of the GPU, 24 of them vLLM's
+# dry run  54 GiB of the GPU, 24 of them vLLM's; activations of 8 completions take about 15 more
 # bits     for vLLM, TRL adds the adapters to the frozen weights and takes them off again, before each generation. In
 #          16 bits the weights would change a little each time, and the adapters would not fit the original ones
 # rate     1e-5 in each stage, ten times the paper's, which is for all weights: our choice, after Schulman et al. 2025,

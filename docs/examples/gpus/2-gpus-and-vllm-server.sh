@@ -3,7 +3,7 @@
 # GPU 0    process 0; it also runs the workflows and writes all files
 # GPU 1    process 1
 # GPU 2    vLLM's server, which process 0 asks, and sends new weights to over NCCL
-# dry run  65 GiB of each GPU of the training: without vLLM beside them, no weights have to be offloaded
+# dry run  57 GiB of each GPU of the training: without vLLM beside them, no weights have to be offloaded
 # passes   of 4 completions in the stages base and pools, where the preset has 8: those would leave 6 GiB of each GPU
 #          for CUDA, NCCL and gradients on their way
 # server   0.9 of GPU 2, 72 GiB; without CUDA_VISIBLE_DEVICES it would take GPU 0. `trl vllm-serve` starts the same

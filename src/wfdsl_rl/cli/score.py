@@ -38,18 +38,13 @@ EXAMPLES: Final = (
 _DEFAULTS: Final[dict[str, Any]] = {"port": 8700, "max_requests": 4096, "max_body_bytes": 64 * 2**20}
 _PARALLEL: Final = 1024
 """One process waits for ten thousand calls (docs/howto/scale.md); grading takes a processor. Our choice."""
-_OF_MODELS: Final = (
-    "reasoning",
-    "tools",
-    "max_tool_rounds",
-    "side_requests",
-)
+_OF_MODELS: Final = ("reasoning", "tools", "max_tool_rounds", "side_requests")
 """Settings of a server that answers as a model."""
 _VALUES: Final = {
-    "right": ("--right", "of a workflow whose answer is right (default: 1)"),
-    "wrong": ("--wrong", "of a workflow whose answer is wrong (default: 0.5)"),
-    "invalid": ("--invalid", "of a completion that holds no valid workflow (default: 0)"),
-    "step": ("--step-price", "added for each step; below 0, the price of a call (default: 0)"),
+    "right": "of a workflow whose answer is right (default: 1)",
+    "wrong": "of a workflow whose answer is wrong (default: 0.5)",
+    "invalid": "of a completion that holds no valid workflow (default: 0)",
+    "step": "added for each step; below 0, the price of a call (default: 0)",
 }
 
 
@@ -58,8 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group(parser, INPUT).add_argument("--score", action="store_true", help="serve rewards")
     add_task_options(parser)
     rewards = parser.add_argument_group("rewards")
-    for name, (flag, text) in _VALUES.items():
-        rewards.add_argument(flag, dest=name, type=float, metavar="REWARD", help=text)
+    for name, text in _VALUES.items():
+        rewards.add_argument(f"--{name}", type=float, metavar="REWARD", help=text)
     rewards.add_argument(
         "--executions", type=count, default=1, metavar="N", help="runs of each workflow; its score is the mean"
     )
@@ -68,10 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--parallel", type=count, default=_PARALLEL, metavar="N", help="most workflows in flight (default: %(default)s)"
     )
     runs.add_argument(
-        "--sandbox-slots",
-        type=count,
-        metavar="N",
-        help="programs graded at a time (default: one for each processor)",
+        "--sandbox-slots", type=count, metavar="N", help="programs graded at a time (default: one for each processor)"
     )
     runs.add_argument(
         "--journal", metavar="FILE", help="keeps every call (default: reward/journal.db beside the usual journal)"
@@ -121,25 +113,26 @@ def _serve(args: argparse.Namespace, journal: Journal) -> int:
 def _service(args: argparse.Namespace, experiment: Experiment, journal: Journal) -> RewardService:
     from wfdsl.experiment import run_options
     from wfdsl.grading.sandbox import Sandbox
-    from wfdsl.interpreter.config import RunConfig
+    from wfdsl.interpreter.running import RunOptions
     from wfdsl.server.metrics import Metrics
     from wfdsl_rl.engines.service import RewardService
     from wfdsl_rl.reward import Reward
     from wfdsl_rl.scoring import RewardValues, budget_tracker
 
     pool, tasks = experiment.require_pool(), tasks_of(args)
-    given = {name: getattr(args, name) for name in _VALUES if getattr(args, name) is not None}
     metrics = Metrics()
     tracker = budget_tracker(experiment.budget, journal)
     reward = Reward(
         pool,
         tasks,
-        values=RewardValues(**given),
+        values=RewardValues(**{name: value for name in _VALUES if (value := getattr(args, name)) is not None}),
         executions=args.executions,
-        options={"on_event": lambda event: metrics.event("reward", event)},
+        options=RunOptions(
+            on_event=lambda event: metrics.event("reward", event),
+            **run_options(experiment.run, without=("concurrency",)),
+        ),
         sandbox=None if args.sandbox_slots is None else Sandbox(slots=args.sandbox_slots),
         budget=tracker,
         journal=journal,
-        config=RunConfig(**run_options(experiment.run, without=("concurrency",))),
     )
     return RewardService(reward, journal, tracker, metrics, parallel=args.parallel)

@@ -19,15 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import (
-    INPUT,
-    OUTPUT,
-    Parser,
-    answer_tab,
-    complete,
-    count,
-    group,
-)
+from wfdsl.cli.options import INPUT, OUTPUT, Parser, answer_tab, complete, count, group
 from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
@@ -68,10 +60,7 @@ def _execute(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="wfdsl-train",
-        description=__doc__,
-    )
+    parser = Parser(prog="wfdsl-train", description=__doc__)
     parser.add_argument("--version", action="version", version=f"wfdsl-train {__version__}")
     asked, output = group(parser, INPUT), group(parser, OUTPUT)
     asked.add_argument("experiment", nargs="?", metavar="PRESET|FILE.toml", help="a preset or an experiment file")
@@ -82,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     output.add_argument("-o", "--out", metavar="DIR", help="output folder (default: runs/NAME-seedN)")
     output.add_argument("--resume", metavar="DIR", help="continue the training in a folder")
     output.add_argument("--dry-run", action="store_true", help="show what would be run; start nothing")
-    output.add_argument("--json", action="store_true", help="print progress, or the dry run, as JSON")
+    output.add_argument("--json", action="store_true", help="print the dry run as JSON")
     complete(parser, EXAMPLES, EXIT_CODES)
     return parser
 
@@ -126,10 +115,10 @@ def _begun(args: argparse.Namespace) -> tuple[str, list[str], str | None, Path]:
 
 
 def _dry_run(plan: Plan, stages: Sequence[str], args: argparse.Namespace) -> int:
-    from wfdsl_rl.cli.train_output import estimate_text, launch_command
+    from wfdsl_rl.cli.train_output import estimate_text
     from wfdsl_rl.training.estimate import estimate_of
 
-    estimate = estimate_of(plan, stages, launch=launch_command(plan.train, args))
+    estimate = estimate_of(plan, stages)
     if args.json:
         print_json(estimate.to_dict(), indent=2)
     else:
@@ -151,7 +140,7 @@ def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any
     with ExitStack() as stack:
         watched: dict[str, Any] = {"say": lambda _: None}
         if processes.is_first:
-            progress = stack.enter_context(Progress(plan.train, stages, as_json=args.json))
+            progress = Progress(plan.train, stages)
             options = stack.enter_context(run_options(plan.experiment, plan.pool, folder))
             watched = {
                 "options": options,
@@ -168,7 +157,7 @@ def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any
             pool=plan.pool,
             tasks=plan.tasks(),
             eval_tasks=plan.eval_tasks(),
-            stage_tasks=plan.stage_tasks(stages),
+            stage_tasks={name: plan.tasks(name) for name in plan.with_own_tasks(stages)},
             out=folder,
             overlap=args.overlap,
             processes=processes,
@@ -262,11 +251,11 @@ def _strategies_parser() -> argparse.ArgumentParser:
 def _strategies(arguments: Sequence[str]) -> int:
     args = _strategies_parser().parse_args(arguments)
     from wfdsl.cli.eval_reports import print_table
-    from wfdsl_rl.training.strategies import head_and_rows, lines_of, strategies_of
+    from wfdsl_rl.training.strategies import HEAD, strategies_of
 
     for each in strategies_of(Path(args.folder), every=args.every):
-        print_table(*head_and_rows(each), title=f"stage {each.stage}")
-        print("", *lines_of(each), sep="\n")
+        print_table(HEAD, [window.row for window in each.windows], title=f"stage {each.stage}")
+        print("", *each.lines, sep="\n")
     return OK
 
 

@@ -1,10 +1,8 @@
-"""What wfdsl-train prints: estimates, and progress as a bar on a terminal, as plain lines or as JSON lines."""
+"""What wfdsl-train prints: estimates, and progress."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -12,14 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
-
-from wfdsl.cli.display.consoles import stderr_console, stdout_console
-from wfdsl.cli.output import print_json
+from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.render.text import counted
 from wfdsl_rl.training.config import TrainConfig
-from wfdsl_rl.training.estimate import LATENCY_S, PAPER_USD, Estimate, StageTime, has_server, runs_on_cpu
+from wfdsl_rl.training.estimate import LATENCY_S, PAPER_USD, Estimate, StageTime
 
 _SHOWN = ("reward", "valid", "cut", "accuracy", "steps", "kept", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
@@ -28,84 +22,40 @@ _PROMPT_LINES = 16
 """Lines of the first prompt that a dry run shows, from its end."""
 _WIDTH = 100
 """Characters of such a line."""
-_SERVER: Final = "start vLLM's server before it, as docs/examples/gpus/2-gpus-and-vllm-server.sh does"
 
 
 class Progress:
-    """Shows log entries; each stage has a bar. The cost is the session's, by the price list."""
+    """Shows log entries: of each iteration on a terminal, else of every tenth. The cost is the session's, by the price
+    list."""
 
-    def __init__(
-        self,
-        train: TrainConfig,
-        stages: Sequence[str],
-        *,
-        as_json: bool,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, train: TrainConfig, stages: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._totals = {name: train.stages[name].max_steps for name in stages if name in train.stages}
-        self._json = as_json
-        self._console = stdout_console() if self._json else stderr_console()
-        self._bar: Bar | None = None
-        self._bars: dict[str, Any] = {}
+        self._console = stderr_console()
+        self._every = 1 if self._console.is_terminal else _PLAIN_EVERY
         self._clock = clock
         self._begun: dict[str, tuple[int, float]] = {}
         self._usd = 0.0
         self._waited = clock()
 
-    def __enter__(self) -> Progress:
-        if self._console.is_terminal and not self._json:
-            self._bar = Bar(
-                TextColumn("{task.description:<9}"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[numbers]}"),
-                console=self._console,
-            )
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
     def say(self, line: str) -> None:
         """Print a line."""
-        if self._json:
-            print_json({"message": line})
-        else:
-            self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def on_metrics(self, entry: dict[str, Any]) -> None:
         """Show a log entry."""
         self._usd += entry.get("usd") or 0.0
-        if self._json:
-            print_json(entry)
-        elif "eval_accuracy" in entry:
+        if "eval_accuracy" in entry:
             self.say(f"{entry['stage']} {entry['step']}: held out: {numbers_of(entry, 'eval_')}")
-        elif self._bar is not None:
-            self._advance(entry)
-        elif entry["step"] % _PLAIN_EVERY == 0 and ("reward" in entry or "loss" in entry):
+        elif entry["step"] % self._every == 0 and ("reward" in entry or "loss" in entry):
             place = f"{entry['stage']} {entry['step']}/{self._totals[entry['stage']]}"
             self.say(f"{place}: {self._numbers(entry)}{self._left(entry)}")
         self._begun.setdefault(entry["stage"], (entry["step"], self._clock()))
 
     def on_wait(self, left: int, count: int) -> None:
-        """Show how many workflows an iteration waits for; without a terminal, once a minute."""
-        text = f"waiting for {left} of {count}"
-        if self._bar is not None and self._bars:
-            self._bar.update(list(self._bars.values())[-1], numbers=text)
-        elif self._bar is None and not self._json and self._clock() - self._waited >= _WAITING_EVERY_S:
+        """Show how many workflows an iteration waits for, once a minute."""
+        if self._clock() - self._waited >= _WAITING_EVERY_S:
             self._waited = self._clock()
-            self.say(text)
-
-    def _advance(self, entry: dict[str, Any]) -> None:
-        assert self._bar is not None  # the caller looked
-        stage = entry["stage"]
-        if stage not in self._bars:
-            self._bars[stage] = self._bar.add_task(stage, total=self._totals[stage], numbers="")
-        self._bar.update(self._bars[stage], completed=entry["step"], numbers=self._numbers(entry))
+            self.say(f"waiting for {left} of {count}")
 
     def _numbers(self, entry: dict[str, Any]) -> str:
         return "  ".join(filter(None, (numbers_of(entry), f"cost ${self._usd:,.2f}" if "usd" in entry else "")))
@@ -150,22 +100,9 @@ def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
     return "  ".join(f"{name} {value:.3f}" for name, value in found if isinstance(value, float))
 
 
-def launch_command(train: TrainConfig, args: argparse.Namespace) -> str:
-    """The command that starts what was asked for: torchrun, or a plain process, which uses one GPU of several."""
-    words = ["--resume", args.resume] if args.resume is not None else [args.experiment]
-    given = {"--stage": args.stage if args.resume is None else None, "--seed": args.seed}
-    given["--out"] = args.out
-    pairs = [*(("--set", setting) for setting in args.set), *given.items()]
-    words += [word for flag, value in pairs if value is not None for word in (flag, str(value))]
-    if (count := train.processes or 1) > 1:
-        return f"torchrun --nproc_per_node {count} -m wfdsl_rl.cli.train {shlex.join(words)}"
-    return f"{'' if runs_on_cpu(train) else 'CUDA_VISIBLE_DEVICES=0 '}wfdsl-train {shlex.join(words)}"
-
-
 def estimate_text(estimate: Estimate, train: TrainConfig) -> str:
     """An estimate for people, on one page."""
     pool = estimate.resolved["pool"]
-    server = [_SERVER] if has_server(train) else []
     rows = [
         ("model", f"{train.model}, {'LoRA' if train.lora else 'all weights'}"),
         ("tasks", train.tasks),
@@ -178,7 +115,6 @@ def estimate_text(estimate: Estimate, train: TrainConfig) -> str:
         *_rows("memory", _memory(estimate, train)),
         *_rows("waiting", _waiting(estimate)),
         *_rows("missing", estimate.missing),
-        *_rows("launch", [estimate.launch, *server]),
     ]
     prompt = estimate.prompt.splitlines()
     shown = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 3]}..." for line in prompt[-_PROMPT_LINES:]]
@@ -213,7 +149,7 @@ def _memory(estimate: Estimate, train: TrainConfig) -> list[str]:
     if not estimate.memory:
         return [f"not known: {train.model} has no config.json here; try `accelerate estimate-memory`"]
     parts = [f"{name:<16} {_size(gib):>10}" for name, gib in estimate.memory.items()]
-    return [*parts, f"{'each process':<16} {_size(sum(estimate.memory.values())):>10}  without libraries and copies"]
+    return [*parts, f"{'each process':<16} {_size(sum(estimate.memory.values())):>10}  without activations"]
 
 
 def _waiting(estimate: Estimate) -> list[str]:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 import httpx2
@@ -16,8 +16,9 @@ import httpx2
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.limits import part_of
 from wfdsl.workers.http_failure import retry_after_s
-from wfdsl_rl.engines.results import Result
 
+Result: TypeAlias = dict[str, Any]
+"""What a trainer reads of a scored completion."""
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 5.0
 _CONNECT_S: Final = 5.0
@@ -48,13 +49,7 @@ class RewardClient:
     """
 
     def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        run: str = "",
-        patience_s: float = 600.0,
-        timeout_s: float = 300.0,
+        self, url: str, key: str | None = None, *, run: str = "", patience_s: float = 600.0, timeout_s: float = 300.0
     ) -> None:
         """`url` is as `wfdsl serve --score` prints it, and may hold a key (`http://any:KEY@host:8700`).
 
@@ -88,7 +83,7 @@ class RewardClient:
         )
 
     async def score(self, samples: Sequence[Mapping[str, Any]]) -> list[Result]:
-        """The results of samples (`task`, `completion`, `sample_id`, ...), in order, as `result_of` has them.
+        """The results of samples (`task`, `completion`, `sample_id`, ...), in order, as `Scored.to_dict` has them.
 
         Raises:
             ServerRefused: the server refused them.
@@ -139,11 +134,7 @@ class RewardClient:
             return False
 
     def _refusal(self, answer: httpx2.Response) -> str:
-        """What an error says, if asking again may help.
-
-        Raises:
-            ServerRefused: it would not.
-        """
+        """What an error says, if asking again may help."""
         try:
             error = answer.json()["error"]
             message, code = str(error["message"]), str(error["code"])

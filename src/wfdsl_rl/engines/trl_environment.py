@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.rows import offer_of
-from wfdsl_rl.scoring import Scored
+from wfdsl_rl.scoring import Scored, offer_of
 
 
 class WorkflowEnvironment:

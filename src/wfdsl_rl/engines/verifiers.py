@@ -17,11 +17,9 @@ import verifiers.v1 as vf
 from wfdsl.conductor.prompt import DEFAULT_PROMPT
 from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
-from wfdsl_rl.engines.client import RewardClient
-from wfdsl_rl.engines.results import Result, result_of
+from wfdsl_rl.engines.client import Result, RewardClient
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.rows import offer_of
-from wfdsl_rl.scoring import Rollout
+from wfdsl_rl.scoring import Rollout, offer_of
 
 
 class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
@@ -61,7 +59,7 @@ class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
             sample_id=f"{sample['task']}/{id(sample)}",
             offer=offer_of(sample, reward.pool),
         )
-        return result_of((await reward.score([rollout]))[0])
+        return (await reward.score([rollout]))[0].to_dict()
 
 
 _client = lru_cache(RewardClient)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from math import log, sqrt
+from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Final, TypeVar
@@ -24,7 +24,7 @@ import wfdsl
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
 from wfdsl_rl.gym.optimum import MAX_STEPS, right_chance
-from wfdsl_rl.gym.questions import KINDS, SPLITS, Kind, Split, draw
+from wfdsl_rl.gym.questions import KINDS, Kind, draw
 from wfdsl_rl.gym.source import NAME, pools
 from wfdsl_rl.gym.start import PROMPT
 from wfdsl_rl.gym.world import WORKERS, Role, role_of
@@ -70,28 +70,18 @@ class Measured:
                 kind: _shares(worker for each in found for worker in each.workers) for kind, found in kinds.items()
             },
             "roles": {kind: _shares(" ".join(each.roles) for each in found) for kind, found in kinds.items()},
-            "entropy": {
-                kind: _entropy([(each.workers, each.roles) for each in found]) for kind, found in kinds.items()
-            },
         }
 
 
 def measure(
-    model: str,
-    *,
-    questions: int,
-    seed: int,
-    max_steps: int = MAX_STEPS,
-    split: Split = "test",
-    temperature: float = 1.0,
-    batch: int = 64,
+    model: str, *, questions: int, seed: int, max_steps: int = MAX_STEPS, temperature: float = 1.0, batch: int = 64
 ) -> Measured:
     """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy."""
     torch.manual_seed(seed)
     tokenizer, network = load_model(model)
     network.eval()
     prompt, listing = Prompt.load(str(PROMPT)), WorkerListing.of(pools(NAME))
-    series = [draw(kind, split, seed) for kind in KINDS]
+    series = [draw(kind, "test", seed) for kind in KINDS]
     items = list(islice((next(each) for each in cycle(series)), questions))
     asked: list[Asked] = []
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
@@ -121,12 +111,6 @@ def _shares(values: Iterable[T]) -> dict[T, float]:
     return {value: round(count / counts.total(), 3) for value, count in counts.most_common()}
 
 
-def _entropy(values: Sequence[Any]) -> float:
-    """In nats."""
-    counts = Counter(values)
-    return -sum(count / len(values) * log(count / len(values)) for count in counts.values())
-
-
 def _error(values: Sequence[float]) -> float:
     return stdev(values) / sqrt(len(values))
 
@@ -145,19 +129,12 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1000, help="which questions (default: %(default)s)")
     parser.add_argument("--max-steps", type=int, default=MAX_STEPS, help="of a workflow (default: %(default)s)")
-    parser.add_argument("--split", choices=SPLITS, default="test")
     parser.add_argument("--temperature", type=float, default=1.0, help="0: greedy (default: %(default)s)")
     args = parser.parse_args()
     first: Measured | None = None
     for model in args.models:
-        found = measure(
-            model,
-            questions=args.questions,
-            seed=args.seed,
-            max_steps=args.max_steps,
-            split=args.split,
-            temperature=args.temperature,
-        )
+        options = {name: value for name, value in vars(args).items() if name != "models"}
+        found = measure(model, **options)
         more = {}
         if first is None:
             first = found

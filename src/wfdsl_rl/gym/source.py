@@ -1,10 +1,11 @@
-"""The gym as a pool and as tasks: `--pool gym/seven`, `--tasks gym/seven@train`."""
+"""The gym as a pool, as tasks and as a Conductor: `--pool gym/seven`, `--tasks gym/seven@train`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final
+from pathlib import Path
+from typing import Final, Generic, TypeVar
 
 from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Kind as GradedKind
@@ -15,30 +16,41 @@ from wfdsl_rl.gym.questions import KINDS, SPLITS, Item, Kind, Split, draw
 from wfdsl_rl.gym.workers import PROVIDER
 from wfdsl_rl.gym.world import WORKERS, Worker
 
+T = TypeVar("T")
 NAME: Final = "gym/seven"
 _GRADED: Final[dict[Kind, GradedKind]] = {"sums": "math", "dates": "text", "words": "text", "animals": "choice"}
 
 
-class GymPools:
-    """What the entry point `gym` of `wfdsl.pools` names."""
+class Named(Generic[T]):
+    """What an entry point `gym` names: called with a name of the gym, it gives what is known under it."""
 
-    def __call__(self, name: str) -> Pool:
-        """The pool.
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+
+    def __call__(self, name: str) -> T:
+        """What the name stands for.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: there is no such name.
         """
         _require(name)
-        description = "Seven simulated workers: a generalist, four specialists, one that checks and one that plans."
-        settings = PoolSettings(name=name, description=description, conductor=name)
-        return Pool([_entry(worker) for worker in WORKERS], settings=settings)
+        return self._make()
 
     def names(self) -> tuple[str, ...]:
         """The names that can be asked for."""
         return (NAME,)
 
 
-pools: Final = GymPools()
+def _pool() -> Pool:
+    description = "Seven simulated workers: a generalist, four specialists, one that checks and one that plans."
+    settings = PoolSettings(name=NAME, description=description, conductor=NAME)
+    return Pool([_entry(worker) for worker in WORKERS], settings=settings)
+
+
+pools: Final = Named(_pool)
+conductors: Final = Named(lambda: Path(__file__).parent / "seven")
+"""The folder of the Conductor that comes with the package: a GGUF file, which llama.cpp runs without torch. `make
+headline` trains it."""
 
 
 def tasks(name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[str] | None = None) -> list[Task]:
@@ -73,7 +85,7 @@ def _task(item: Item, name: str, split: str) -> Task:
         source=NAME,
         split=split,
         choices=item.choices,
-        metadata={"family": item.kind, "domain": item.kind, "simulated": True},
+        metadata={"domain": item.kind, "simulated": True},
     )
 
 

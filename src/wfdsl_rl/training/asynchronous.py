@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -29,18 +30,15 @@ from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 from wfdsl.errors import UsageError
 from wfdsl_rl.reward import Listener, Reward
 from wfdsl_rl.scoring import NoScore, Sample
-from wfdsl_rl.training.callbacks import MetricLines, PromptInCheckpoints
 from wfdsl_rl.training.checkpoints import ends_of, load_model, save_trained, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
-from wfdsl_rl.training.grpo import on_cpu, peft
-from wfdsl_rl.training.health import HealthChecks
+from wfdsl_rl.training.grpo import on_cpu, peft, schedule, stage_arguments
 from wfdsl_rl.training.plan import Setup
-from wfdsl_rl.training.samples import SampleFiles, figures_of
+from wfdsl_rl.training.samples import HealthChecks, SampleFiles, figures_of
+from wfdsl_rl.training.stages import MetricLines, PromptInCheckpoints
 
 _SERVER: Final = "vllm_server_base_url"
-_STALENESS: Final = 4
-"""How many updates older than the model a completion may be, unless `max_staleness` says it. TRL's default."""
 
 
 def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
@@ -53,8 +51,10 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     arguments = async_config(config, setup.train, folder)
     tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
     health, rows = HealthChecks(setup.say), stage_rows(setup, stage)
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), health.on_samples, figures_of]
-    reward = setup.reward(stage, listeners=[gathered(config.batch_size, listeners)])
+    listeners: list[Listener] = [SampleFiles(folder / "samples"), figures_of]
+    if _SERVER not in setup.train.trl:
+        listeners.append(health.on_samples)  # TRL's own worker scores in another process, which prints nothing
+    reward = setup.reward(stage, listeners=[Gathered(config.batch_size, listeners)])
     policy = worker = None
     if _SERVER not in setup.train.trl:
         policy = PolicyCopy(model, arguments)
@@ -72,7 +72,7 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
                 PromptInCheckpoints(setup.prompt, setup.max_steps, 0),
                 MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),
             ],
-            peft_config=None if setup.train.lora is None else peft(setup.train.lora),
+            peft_config=peft(setup.train.lora),
             rollout_worker=worker,
             weight_transfer=policy,
         )
@@ -102,49 +102,36 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     }
     if names := [name for name, is_set in refused.items() if is_set]:
         raise UsageError(f"--async: TRL's asynchronous trainer has no {', '.join(names)}; remove them, or --async")
-    micro = stage.per_device_train_batch_size or stage.batch_size
     arguments = {
         "bf16": not on_cpu(),
         "gradient_checkpointing": not on_cpu(),
         "report_to": "none",
-        "max_staleness": _STALENESS,
+        "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),
         **train.trl,
-        "output_dir": str(folder),
-        "use_cpu": on_cpu(),
-        "disable_tqdm": True,
-        "seed": train.seed,
-        "max_steps": stage.max_steps,
+        **stage_arguments(stage, train, folder),
+        **schedule(stage),
         "num_generations": stage.num_generations,
-        "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": stage.batch_size // micro,
-        "learning_rate": stage.learning_rate,
-        "lr_scheduler_type": stage.lr_scheduler_type,
-        "warmup_steps": stage.warmup_steps,
         "max_completion_length": stage.max_completion_length,
-        "save_strategy": "steps",
-        "save_steps": stage.save_steps,
-        "save_total_limit": 3,
         "logging_steps": 1,
     }
     return AsyncGRPOConfig(**arguments)
 
 
-def gathered(count: int, listeners: Sequence[Listener]) -> Listener:
+class Gathered:
     """A listener that passes on batches of at least `count` samples, where groups are scored one by one."""
-    kept: list[Sample] = []
 
-    def listen(samples: Sequence[Sample]) -> Mapping[str, float] | None:
-        kept.extend(samples)
-        if len(kept) < count:
-            return None
-        whole, found = list(kept), dict[str, float]()
-        kept.clear()
-        for listener in listeners:
-            found |= listener(whole) or {}
-        return found
+    def __init__(self, count: int, listeners: Sequence[Listener]) -> None:
+        self._count, self._listeners = count, list(listeners)
+        self._kept: list[Sample] = []
 
-    return listen
+    def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
+        """Keep samples, or pass them on with those before."""
+        self._kept += samples
+        if len(self._kept) < self._count:
+            return {}
+        batch, self._kept = self._kept, []
+        return {name: value for each in self._listeners for name, value in (each(batch) or {}).items()}
 
 
 class PolicyCopy:
@@ -173,12 +160,9 @@ class PolicyCopy:
             )
         written = out.sequences[:, len(prompt) :]
         scores = torch.stack(out.scores, dim=1).float().log_softmax(-1)
-        chosen = scores.gather(-1, written[..., None])[..., 0]
-        found = []
-        for row, logprobs in zip(written.tolist(), chosen.tolist(), strict=True):
-            length = row.index(end) + 1 if end in row else len(row)
-            found.append((row[:length], logprobs[:length]))
-        return found
+        chosen = scores.gather(-1, written[..., None])[..., 0].tolist()
+        rows = [row[: row.index(end) + 1] if end in row else row for row in written.tolist()]
+        return [(row, own[: len(row)]) for row, own in zip(rows, chosen, strict=True)]
 
     def init_weight_transfer(self) -> None:
         """Nothing to prepare in one process."""
@@ -222,19 +206,20 @@ class RolloutWorker:
         self._places = asyncio.Semaphore(self._staleness * self._batch)  # completions that are not trained on yet
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="wfdsl-rollouts", daemon=True)
-        self._stopped = asyncio.Event()
+        self._writing: asyncio.Task[None]
         self._error: BaseException | None = None
         self._last: RolloutSample | None = None
         self._dropped = 0
 
     def start(self) -> None:
         """Begin to write."""
+        self._writing = self._loop.create_task(self._groups())
         self._thread.start()
 
     def stop(self) -> None:
         """End what is in progress."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stopped.set)
+            self._loop.call_soon_threadsafe(self._writing.cancel)
             self._thread.join()
 
     def update_model_version(self, model_version: int) -> None:
@@ -258,24 +243,14 @@ class RolloutWorker:
 
     def _run(self) -> None:
         try:
-            self._loop.run_until_complete(self._work())
+            with suppress(asyncio.CancelledError):  # by `stop`
+                self._loop.run_until_complete(self._writing)
         except BaseExceptionGroup as errors:
             self._error = errors.exceptions[0]
         except Exception as error:  # noqa: BLE001  (raised again in the thread of the trainer)
             self._error = error
         finally:
             self._loop.close()
-
-    async def _work(self) -> None:
-        """Write and score, until it is done or `stop` is called."""
-        writing = asyncio.create_task(self._groups())
-        ended = asyncio.create_task(self._stopped.wait())
-        await asyncio.wait([writing, ended], return_when=asyncio.FIRST_COMPLETED)
-        for task in (writing, ended):
-            task.cancel()
-        await asyncio.wait([writing, ended])
-        if not writing.cancelled():
-            writing.result()
 
     async def _groups(self) -> None:
         """Write the groups one after the other, while earlier ones are scored."""

@@ -4,37 +4,42 @@ TRL passes a row's columns on to the reward function, so all values are plain:
 
 row         the row's number
 task, kind  the task's id and kind
-family      the family of the question, where the task says one
+domain      the kind of the question, where the task's metadata say one
 split       `train`, `eval`, or the name of other rows
 shown       the worker indices in the prompt
 true        the pool's indices of the same workers
 revises     in a second round, the row of its first rounds
 previous    in a second round, the final subtask and response of the first one
 weight      factor on the reward
+
+Recursion: a row with `revises` names the row of its first rounds. Its completion at place k continues the conversation
+of that row's completion at place k, with the answer that it got. Every first round is trained on in its own iteration
+and revised in a later one, so none is written or run for the revision alone. Source of forced rounds: arXiv 2512.04388,
+section 4; that they are those of an earlier iteration is our choice.
 """
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import json
 import random
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, cycle, islice
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
-from wfdsl.conductor.prompt import Prompt
+from wfdsl.conductor.listing import WorkerListing, list_workers
 from wfdsl.errors import UsageError
-from wfdsl.interpreter.context import QuestionFor
-from wfdsl.language.check import AccessScheme
 from wfdsl.settings import first_problem
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.rows import row_of
+from wfdsl_rl.scoring import row_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.plan import Setup
 
@@ -72,18 +77,15 @@ class Draw:
             key = str(row) if attempt == 0 else f"{row}:{attempt}"
             size = random.Random(f"count:{self.seed}:{key}").choice(self.pick) if self.pick else None
             config = ConductorConfig(pick=size, shuffle=size is not None and size < len(pool), seed=self.seed)
-            chosen = offered_workers(config, pool, key)
-            if self._wanted(chosen, len(pool)):
-                return WorkerListing.of(chosen, shuffled_numbers(config, chosen, key))
+            listing = list_workers(config, pool, key)
+            chosen = [*listing.pool_indices.values()]
+            is_unseen = len(chosen) < len(pool) and is_held_out(chosen, self.held_out)
+            if not self.pick or not self.held_out or self.unseen == is_unseen:
+                return listing
         side = "only" if self.unseen else "none"
         raise UsageError(
             f"of the subsets of {self.pick} workers, {side} of those held out may be offered: widen `pick`"
         )
-
-    def _wanted(self, chosen: Pool, size: int) -> bool:
-        if not self.pick or not self.held_out:
-            return True
-        return self.unseen == (len(chosen) < size and is_held_out(chosen.indices, self.held_out))
 
 
 def draw_of(train: TrainConfig, stage: str, workers: int, *, more: int = 0, unseen: bool = False) -> Draw:
@@ -98,54 +100,28 @@ def draw_of(train: TrainConfig, stage: str, workers: int, *, more: int = 0, unse
 
 
 def make_rows(
-    tasks: Sequence[Task],
-    pool: Pool,
-    prompt: Prompt,
-    *,
-    count: int,
-    max_steps: int,
-    access: AccessScheme = "lists",
-    question_for: QuestionFor = "all",
-    draw: Draw,
-    split: str = "train",
+    setup: Setup, tasks: Sequence[Task], *, count: int, draw: Draw, split: str = "train"
 ) -> list[dict[str, Any]]:
     """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
     Each kind passes through its tasks again and again, each pass in an order of its own. A trainer reads the rows once
-    and in order, so that it reads the same ones after an interruption.
+    and in order, so that it reads the same ones after an interruption. Prompts say what the rewards check.
     """
     rows = []
     for number, at in enumerate(_order(tasks, count, draw.seed)):
         row = row_of(
             tasks[at],
-            draw.offer(pool, number),
-            prompt,
+            draw.offer(setup.pool, number),
+            setup.prompt,
             number=number,
-            max_steps=max_steps,
-            access=access,
-            question_for=question_for,
+            max_steps=setup.max_steps,
+            access=setup.conductor.access,
+            question_for=setup.question_for,
             split=split,
         )
-        about = {"kind": tasks[at].kind, "family": str(tasks[at].metadata.get("family", ""))}
+        about = {"kind": tasks[at].kind, "domain": str(tasks[at].metadata.get("domain", ""))}
         rows.append({**row, **about, "revises": None, "weight": 1.0, "previous": None})
     return rows
-
-
-def setup_rows(
-    setup: Setup, tasks: Sequence[Task], *, count: int, draw: Draw, split: str = "train"
-) -> list[dict[str, Any]]:
-    """Make rows whose prompts say what the rewards of the training check."""
-    return make_rows(
-        tasks,
-        setup.pool,
-        setup.prompt,
-        count=count,
-        max_steps=setup.max_steps,
-        access=setup.conductor.access,
-        question_for=setup.question_for,
-        draw=draw,
-        split=split,
-    )
 
 
 class _SftMessage(BaseModel):
@@ -183,7 +159,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 def stage_rows(setup: Setup, stage: str) -> list[dict[str, Any]]:
     """The rows of a GRPO stage, each read once."""
     config = setup.train.grpo(stage)
-    rows = setup_rows(
+    rows = make_rows(
         setup,
         setup.stage_tasks.get(stage, setup.tasks),
         count=config.max_steps * config.prompts_per_step,
@@ -199,7 +175,7 @@ def eval_rows(setup: Setup, stage: str) -> dict[str, list[dict[str, Any]]]:
     if not setup.eval_tasks:
         return {}
     draw = draw_of(setup.train, stage, len(setup.pool), more=1, unseen=True)
-    rows = setup_rows(setup, setup.eval_tasks, count=len(setup.eval_tasks), draw=draw, split="eval")
+    rows = make_rows(setup, setup.eval_tasks, count=len(setup.eval_tasks), draw=draw, split="eval")
     if not setup.train.grpo(stage).forced:
         return {"first": rows}
     second = [{**row, "row": len(rows) + row["row"], "revises": row["row"]} for row in rows]
@@ -233,8 +209,8 @@ def _order(tasks: Sequence[Task], rows: int, seed: int) -> list[int]:
     """
     kinds: dict[tuple[str, ...], list[int]] = {}
     for at, task in enumerate(tasks):
-        family = task.metadata.get("family")
-        kinds.setdefault((str(family),) if family else (task.source, task.kind), []).append(at)
+        domain = task.metadata.get("domain")
+        kinds.setdefault((str(domain),) if domain else (task.source, task.kind), []).append(at)
     turns = [_passes(places, f"order:{seed}:{'/'.join(kind)}") for kind, places in sorted(kinds.items())]
     return list(islice((next(turn) for turn in cycle(turns)), rows))
 
@@ -244,3 +220,75 @@ def _passes(places: Sequence[int], key: str) -> Iterator[int]:
         passed = list(places)
         random.Random(f"{key}:{number}").shuffle(passed)
         yield from passed
+
+
+class FirstRound(NamedTuple):
+    """A completion, and the final (subtask, response) of its workflow; None without an answer."""
+
+    completion: str
+    pair: tuple[str, str] | None
+
+
+class FirstRounds:
+    """Makes the rows of second rounds, from the samples that a stage keeps; so an interrupted stage resumes alike."""
+
+    def __init__(self, setup: Setup, stage: GrpoStage, samples: Path) -> None:
+        self._setup = setup
+        self._stage = stage
+        self._samples = samples
+        self._known: tuple[Any, list[dict[str, Any]]] = (None, [])
+
+    def revised(self, rows: list[dict[str, Any]], step: int) -> list[dict[str, Any]]:
+        """The rows of this process's part of a batch, with the prompts of second rounds."""
+        key = (step, [row["row"] for row in rows])
+        if self._known[0] != key:  # the trainer asks once for each pass of an iteration
+
+            async def work(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
+                return self._second_rounds(every, step)
+
+            found, own = asyncio.run(self._setup.processes.on_all(rows, work))
+            self._known = (key, found[own])
+        return self._known[1]
+
+    def _second_rounds(self, rows: Sequence[dict[str, Any]], step: int) -> list[dict[str, Any]]:
+        seen = Counter[int]()
+        read: dict[Path, dict[int, list[FirstRound]]] = {}
+        made = []
+        for row in rows:
+            place = seen[row["row"]]
+            seen[row["row"]] += 1
+            if row["revises"] is None:
+                made.append(row)
+                continue
+            first = row["revises"] // self._stage.prompts_per_step
+            name = f"eval-{step:06d}" if row["split"] == "eval" else f"step-{first:06d}"
+            path = self._samples / f"{name}.jsonl.gz"
+            if path not in read:
+                read[path] = _first_rounds(path)
+            made.append(self._second(row, read[path].get(row["revises"], []), place))
+        return made
+
+    def _second(self, row: dict[str, Any], rounds: Sequence[FirstRound], place: int) -> dict[str, Any]:
+        """The row of a second round: of its own first round, or of the next one that has an answer.
+
+        Without any answer to revise, it is a first round.
+        """
+        answered = [each for each in (*rounds[place:], *rounds[:place]) if each.pair is not None]
+        if not answered:
+            return {**row, "weight": self._stage.discount}
+        completion, pair = answered[0]
+        assert pair is not None  # that is how they were chosen
+        asked = self._setup.prompt.revise(pair[1], max_steps=self._setup.max_steps, rounds_left=0)
+        messages = [*row["prompt"], {"role": "assistant", "content": completion}, dict(asked)]
+        return {**row, "prompt": messages, "previous": list(pair)}
+
+
+def _first_rounds(path: Path) -> dict[int, list[FirstRound]]:
+    """The samples of a file by row, in order."""
+    found: dict[int, list[FirstRound]] = {}
+    for line in gzip.decompress(path.read_bytes()).splitlines():
+        kept: Mapping[str, Any] = json.loads(line)
+        answered = kept["workflow"] is not None and kept["answer"] is not None
+        pair = (kept["workflow"]["subtasks"][-1], kept["answer"]) if answered else None
+        found.setdefault(kept["row"], []).append(FirstRound(kept["completion"], pair))
+    return found

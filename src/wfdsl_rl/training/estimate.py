@@ -12,24 +12,23 @@ import json
 import math
 import random
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from wfdsl.conductor.config import MAX_RESPONSE_CHARS
+from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.grading.sandbox.isolation import INSTALL
 from wfdsl.installation import install_command
-from wfdsl.protocols import Message, Usage
+from wfdsl.protocols import Usage
 from wfdsl.tasks.task import Task
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig, share_of
-from wfdsl_rl.training.data import Draw, make_rows
+from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 from wfdsl_rl.training.plan import Plan
 
 STEPS: Final = 3
@@ -44,24 +43,10 @@ LATENCY_S: Final = 20.0
 LATENCY_SPREAD: Final = 0.8
 """Standard deviation of a call's logarithm: one call in twenty takes 2.7 times the mean. Our choice."""
 GIB: Final = 1 << 30
-_QUESTION_TOKENS: Final = 1500
-"""Of the longest question, where the tasks are missing. Our choice: a long task of LiveCodeBench."""
-_CHARS_PER_TOKEN: Final = 3
-"""Of a prompt, which has digits and brackets. Our choice."""
 _LORA_WIDTHS: Final = 25
 """Weights of adapters for each rank and layer, in units of its width: 25.1 in Qwen2.5-7B, 17.7 in SmolLM2-135M."""
-_RECOMPUTED_BYTES: Final = 66
-"""Of activations for each token and unit of width, of the one layer that is recomputed, in 16 bits. Measured on a CPU
-with the proportions of Qwen2.5-7B: 63.5 where all weights are trained, 68 with adapters."""
-_KEPT_BYTES: Final = {16: 50, 32: 80}
-"""The same of each layer that is not recomputed, by the bits. Measured on SmolLM2-135M with adapters, on a CPU."""
-_TILE: Final = (4096, 32768)
-"""Tokens and vocabulary for which TRL 1.16 has logits at a time."""
-_LOGIT_BYTES: Final = {"GPU": 8, "CPU": 20}
-"""Bytes for each of them: a 32-bit number and its gradient; on a CPU there are copies (measured)."""
 _BATCHES, _MOST_SIMULATED = 50, 2048
 """Batches that are simulated, and the most workflows of one."""
-_NO_TASK: Final = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
 _PACKAGES: Final = ("torch", "transformers", "trl", "datasets", "accelerate")
 _VLLM: Final = "'vllm>=0.22.0,<=0.31.0'"
 """The versions that TRL 1.16 supports."""
@@ -69,15 +54,13 @@ _VLLM: Final = "'vllm>=0.22.0,<=0.31.0'"
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """How long a stage waits for workers."""
+    """How long a stage waits for workers: workflows and calls of a step, and seconds for its slowest workflow."""
 
     stage: str
     steps: int
     runs: int
-    """Workflows of each step."""
     calls: int
     waiting_s: float
-    """For the slowest workflow of a step."""
     beside: int
     """Workflows beside the steps, in all: of evaluations, or of rejection sampling."""
     seconds: float
@@ -90,8 +73,6 @@ class Estimate:
 
     resolved: dict[str, Any]
     stages: tuple[str, ...]
-    launch: str
-    """The command that starts it."""
     prompt: str
     """The first prompt that the model would get."""
     completions: int
@@ -102,7 +83,6 @@ class Estimate:
     usd: float | None
     """Their cost by the price list, in US dollars; None if a price is not known."""
     simulated: bool
-    """Whether the workers are simulated, so that the cost is fictional."""
     memory: dict[str, float]
     """GiB of each process by purpose, in the stage that needs most; empty if the model's shape is not known."""
     in_flight: int
@@ -117,33 +97,34 @@ class Estimate:
         return {**asdict(self), "assumed": assumed}
 
 
-def estimate_of(plan: Plan, stages: Sequence[str], *, launch: str) -> Estimate:
-    """Estimate a training that the command `launch` starts. Tasks that cannot be read are among what is missing.
+def estimate_of(plan: Plan, stages: Sequence[str]) -> Estimate:
+    """Estimate a training. Tasks that cannot be read are among what is missing.
 
     Raises:
         UsageError: the options cannot be run.
     """
     train, pool = plan.train, plan.pool
-    require_feasible(train, pool, stages)
+    train.require_feasible(pool, stages)
     missing: list[str] = []
     training, evaluation = _read(plan.tasks, missing), _read(plan.eval_tasks, missing)
-    own = {
-        name: _read(partial(lambda stage: plan.stage_tasks([stage])[stage], name), missing)
-        for name in stages
-        if getattr(train.stages[name], "tasks", "")
-    }
-    tokens = {name: _longest_row(plan, name, own.get(name, training)) for name in stages}
-    in_flight, times = _times(plan, stages, len(evaluation))
+    own = [_read(partial(plan.tasks, name), missing) for name in plan.with_own_tasks(stages)]
+    times = _times(plan, stages, len(evaluation))
+    asked = plan.prompt.ask(
+        training[0].question if training else "(the first question; the tasks are missing)",
+        WorkerListing.of(pool),
+        max_steps=plan.max_steps,
+        access=plan.experiment.conductor.access,
+        question_for=plan.experiment.run.question_for,
+    )
     runs = sum(each.steps * each.runs + each.beside for each in times)
     calls, per_call = min(STEPS, plan.max_steps) * runs, _usd_per_call(pool)
     shape = shape_of(train.model)
-    needed = [memory_of(train, shape, name, tokens[name]) for name in stages] if shape is not None else [{}]
-    found = [task for tasks in (training, evaluation, *own.values()) for task in tasks]
+    needed = [{} if shape is None else memory_of(train, shape, name) for name in stages]
+    found = [task for tasks in (training, evaluation, *own) for task in tasks]
     return Estimate(
         resolved=plan.resolved(),
         stages=tuple(stages),
-        launch=launch,
-        prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in _prompt(plan, training)),
+        prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in asked),
         completions=sum(
             stage.max_steps * stage.batch_size for name in stages if isinstance(stage := train.stages[name], GrpoStage)
         ),
@@ -152,22 +133,10 @@ def estimate_of(plan: Plan, stages: Sequence[str], *, launch: str) -> Estimate:
         usd=None if per_call is None else calls * per_call,
         simulated=is_simulated(pool),
         memory=max(needed, key=lambda parts: sum(parts.values())),
-        in_flight=in_flight,
+        in_flight=_in_flight(plan),
         times=times,
-        missing=(*missing, *_missing(plan, found, max(tokens.values()))),
+        missing=(*missing, *_missing(plan, found)),
     )
-
-
-def require_feasible(train: TrainConfig, pool: Pool, stages: Sequence[str]) -> None:
-    """Refuse options that are well-formed and cannot be run. This needs no torch.
-
-    Raises:
-        UsageError: an option names something that does not exist, or processes cannot share a step.
-    """
-    for problem in train.problems(pool, stages):
-        raise UsageError(problem)
-    for stage in map(train.stages.__getitem__, stages):
-        share_of(stage.batch_size, stage.per_device_train_batch_size or 1, train.processes or 1)
 
 
 def shape_of(model: str) -> dict[str, Any] | None:
@@ -183,43 +152,21 @@ def shape_of(model: str) -> dict[str, Any] | None:
     return found if {"hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size"} <= found.keys() else None
 
 
-def memory_of(train: TrainConfig, shape: Mapping[str, Any], stage: str, row: int) -> dict[str, float]:
-    """GiB of each process: 4 bytes for each weight (2 where frozen in 16 bits), 4 for its gradient and 8 for Adam's
-    moments, by the share of a process, or nothing if offloaded; and activations of a micro batch.
-
-    These are one recomputed layer with checkpoints between layers (arXiv 2205.05198, section 4), or all layers, and
-    logits. Not counted: libraries, copies of weights, and layers that are gathered. `row` is the longest one's tokens.
-    """
-    on_cpu, config = runs_on_cpu(train), train.stages[stage]
+def memory_of(train: TrainConfig, shape: Mapping[str, Any], stage: str) -> dict[str, float]:
+    """GiB of each process: 4 bytes for each weight, 4 for its gradient and 8 for Adam's moments, by the share of a
+    process, or nothing if offloaded; and vLLM's share of a GPU of 80 GB. Activations come on top of it."""
     width, layers = shape["hidden_size"], shape["num_hidden_layers"]
     shards = (train.processes or 1) if train.divides else 1
     unit = 0.0 if train.fsdp == "offload" and train.divides else 1 / (GIB * shards)
     trained, frozen = _weights(shape), 0.0
     if train.lora is not None:
-        frozen = (2 if train.half_frozen(on_cpu=on_cpu) else 4) * trained
-        trained = _LORA_WIDTHS * layers * width * train.lora.r
-    elif getattr(config, "beta", 0.0):
-        frozen = 4 * trained  # the reference of the KL term
-    of_token = layers * _KEPT_BYTES[16 if train.trl.get("bf16", not on_cpu) else 32]
-    if train.recomputes(on_cpu=on_cpu):
-        of_token = layers * 2 + _RECOMPUTED_BYTES
-    share = config.batch_size // (train.processes or 1)
-    rows = min(config.per_device_train_batch_size or share, share)
-    scored = min(_TILE[0], rows * _completion_tokens(train, stage)) * min(_TILE[1], shape["vocab_size"])
-    parts = {
-        "weights": (4 * trained + frozen) * unit,
-        "gradients": 4 * trained * unit,
-        "optimizer": 8 * trained * unit,
-        "activations": (rows * row * width * of_token + scored * _LOGIT_BYTES["CPU" if on_cpu else "GPU"]) / GIB,
-    }
-    if train.trl.get("use_vllm") and not has_server(train):  # 0.3 of a GPU of 80 GB: TRL's default
-        parts["vLLM"] = float(train.trl.get("vllm_gpu_memory_utilization", 0.3)) * 80
+        frozen, trained = trained, _LORA_WIDTHS * layers * width * train.lora.r
+    elif getattr(train.stages[stage], "beta", 0.0):
+        frozen = trained  # the reference of the KL term
+    parts = {"weights": 4 * (trained + frozen) * unit, "gradients": 4 * trained * unit, "optimizer": 8 * trained * unit}
+    if train.trl.get("use_vllm") and not has_server(train):
+        parts["vLLM"] = float(train.trl.get("vllm_gpu_memory_utilization", 0.3)) * 80  # TRL's default
     return {name: part for name, part in parts.items() if part}
-
-
-def runs_on_cpu(train: TrainConfig) -> bool:
-    """Whether it would run on the CPU of this machine: there is no GPU, and nothing asks for one."""
-    return not train.trl.get("use_vllm") and train.fsdp == "off" and not _found_gpus()
 
 
 def has_server(train: TrainConfig) -> bool:
@@ -259,16 +206,19 @@ def _read(tasks: Any, missing: list[str]) -> Sequence[Task]:
         return ()
 
 
-def _times(plan: Plan, stages: Sequence[str], evaluated: int) -> tuple[int, tuple[StageTime, ...]]:
-    """The most calls in flight, and the wait of each stage, as if calls were spread evenly over the workers."""
-    limits, calls = [entry.limits for entry in plan.pool], min(STEPS, plan.max_steps)
-    per_minute = sum(each.requests_per_minute or math.inf for each in limits)
-    at_once = int(min(plan.train.concurrency, sum(each.concurrency or math.inf for each in limits)))
+def _in_flight(plan: Plan) -> int:
+    return int(min(plan.train.concurrency, sum(entry.limits.concurrency or math.inf for entry in plan.pool)))
+
+
+def _times(plan: Plan, stages: Sequence[str], evaluated: int) -> tuple[StageTime, ...]:
+    """The wait of each stage, as if calls were spread evenly over the workers."""
+    calls = min(STEPS, plan.max_steps)
+    per_minute = sum(entry.limits.requests_per_minute or math.inf for entry in plan.pool)
 
     def seconds(runs: int) -> float:
         if not runs or is_simulated(plan.pool):
             return 0.0
-        waited = max(slowest_s(runs, at_once, calls), 60 * calls * runs / per_minute)
+        waited = max(slowest_s(runs, _in_flight(plan), calls), 60 * calls * runs / per_minute)
         return min(waited, plan.train.deadline_s or math.inf)
 
     def of_stage(name: str) -> StageTime:
@@ -281,46 +231,7 @@ def _times(plan: Plan, stages: Sequence[str], evaluated: int) -> tuple[int, tupl
         waiting_s, steps = seconds(runs), stage.max_steps  # all evaluations count as one batch
         return StageTime(name, steps, runs, calls * runs, waiting_s, beside, steps * waiting_s + seconds(beside))
 
-    return at_once, tuple(map(of_stage, stages))
-
-
-def _prompt(plan: Plan, tasks: Sequence[Task]) -> Sequence[Message]:
-    rows = make_rows(
-        tasks or [_NO_TASK],
-        plan.pool,
-        plan.prompt,
-        count=1,
-        max_steps=plan.max_steps,
-        access=plan.experiment.conductor.access,
-        question_for=plan.experiment.run.question_for,
-        draw=Draw(),
-    )
-    prompt: Sequence[Message] = rows[0]["prompt"]
-    return prompt
-
-
-def _longest_row(plan: Plan, stage: str, tasks: Sequence[Task]) -> int:
-    """Tokens of a stage's longest prompt and completion. That of a second round has the first prompt, its completion
-    and the reply."""
-    longest = [max(tasks, key=lambda task: len(task.question))] if tasks else []
-    completion = _completion_tokens(plan.train, stage)
-    tokens = _tokens(_prompt(plan, longest)) + (0 if tasks else _QUESTION_TOKENS) + completion
-    if not getattr(plan.train.stages[stage], "forced", 0.0):
-        return tokens
-    asked = _tokens([plan.prompt.revise("", max_steps=plan.max_steps, rounds_left=0)])
-    reply = min(max(entry.max_tokens for entry in plan.pool), MAX_RESPONSE_CHARS // _CHARS_PER_TOKEN)  # abridged
-    return tokens + completion + asked + reply
-
-
-def _completion_tokens(train: TrainConfig, stage: str) -> int:
-    """A completion of SFT counts as long as the longest of GRPO."""
-    longest = [each.max_completion_length for each in train.stages.values() if isinstance(each, GrpoStage)]
-    own: int = getattr(train.stages[stage], "max_completion_length", max(longest, default=1024))
-    return own
-
-
-def _tokens(messages: Iterable[Message]) -> int:
-    return sum(len(message["content"]) for message in messages) // _CHARS_PER_TOKEN
+    return tuple(map(of_stage, stages))
 
 
 def _weights(shape: Mapping[str, Any]) -> float:
@@ -339,16 +250,13 @@ def _usd_per_call(pool: Pool) -> float | None:
     return sum(known) / len(known) if len(known) == len(costs) else None
 
 
-def _missing(plan: Plan, tasks: Sequence[Task], longest: int) -> Iterator[str]:
+def _missing(plan: Plan, tasks: Sequence[Task]) -> Iterator[str]:
     """One line for each thing that is missing."""
     train = plan.train
     yield from unusable(train, train.processes or 1)
     needed, found = (train.processes or 1) + has_server(train), _found_gpus()
     if (train.trl.get("use_vllm") or train.fsdp != "off") and found < needed:
         yield f"GPUs: {needed}; this machine has {found}; use a machine that has them, or train adapters on one"
-    length = train.trl.get("vllm_max_model_length")
-    if train.trl.get("use_vllm") and not has_server(train) and length is not None and longest > length:
-        yield f"train.trl.vllm_max_model_length: {length:,} tokens are fewer than the longest row; set it to {longest}"
     if train.model == SHIPPED_MODEL:
         try:
             shipped_file()

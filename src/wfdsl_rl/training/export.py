@@ -19,7 +19,7 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.fit_costs import TRAINING_COST, FitCost
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.gguf_file import Precision, write_gguf
-from wfdsl_rl.training.plan import DONE, METRICS, RESOLVED
+from wfdsl_rl.training.plan import DONE, RESOLVED
 
 CARD: Final = "README.md"
 GGUF: Final = "model.gguf"
@@ -90,27 +90,9 @@ def _write_model(source: Path, made: Path, *, gguf: Precision | None) -> Any:
         network = transformers.AutoModelForCausalLM.from_pretrained(source, dtype="auto")
     network.save_pretrained(made, safe_serialization=True)
     tokenizer.save_pretrained(made)
-    _remove_unknown_tokens(made, network.config.vocab_size)
     if gguf:
-        write_gguf(made / GGUF, network, transformers.AutoTokenizer.from_pretrained(made), precision=gguf)
+        write_gguf(made / GGUF, network, tokenizer, precision=gguf)
     return network
-
-
-def _remove_unknown_tokens(folder: Path, vocabulary: int) -> None:
-    """Remove tokens for which the model has no weights, so that no text can contain one.
-
-    transformers adds a token for unknown text to every tokenizer of the Qwen2 architecture.
-    """
-    tokens, settings = folder / "tokenizer.json", folder / "tokenizer_config.json"
-    plain = json.loads(tokens.read_text(encoding="utf-8"))
-    unknown = {each["content"] for each in plain["added_tokens"] if each["id"] >= vocabulary}
-    if not unknown:
-        return
-    plain["added_tokens"] = [each for each in plain["added_tokens"] if each["content"] not in unknown]
-    tokens.write_text(json.dumps(plain, ensure_ascii=False, indent=2), encoding="utf-8")
-    values = json.loads(settings.read_text(encoding="utf-8"))
-    values |= {name: None for name, value in values.items() if isinstance(value, str) and value in unknown}
-    settings.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def _training_cost(stages: list[Path]) -> FitCost | None:
@@ -139,19 +121,5 @@ def _card(stages: list[Path], network: Any, *, gguf: str | None) -> str:
         stages=" -> ".join(folder.parent.name for folder in stages) or "not known",
         prompt_file=FILE,
         gguf=f"\n`{GGUF}` holds the same weights for llama.cpp, in {gguf}; torch is not needed.\n" if gguf else "",
-        evaluations=_evaluations(out, [folder.parent.name for folder in stages]),
         settings=json.dumps(train, indent=2),
     )
-
-
-def _evaluations(out: Path, stages: list[str]) -> str:
-    """A table of each stage's first and last evaluation; empty without any."""
-    path, rows = out / METRICS, []
-    logged = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-    for stage in stages:
-        found = [entry for entry in logged if entry["stage"] == stage and "eval_accuracy" in entry]
-        for entry in found[:: max(1, len(found) - 1)]:
-            shares = f"{100 * entry['eval_accuracy']:.1f} % | {100 * entry['eval_valid']:.1f} %"
-            rows.append(f"| {stage} | {entry['step']} | {shares} |")
-    head = ["\n## Held-out tasks\n", "| stage | step | accuracy | valid |", "|---|---:|---:|---:|"]
-    return "\n".join([*head, *rows, ""]) if rows else ""

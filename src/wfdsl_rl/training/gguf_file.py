@@ -28,23 +28,6 @@ _CUTS: Final = {
     "qwen2": ("[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}|",),
 }
 """llama.cpp's names of ways to cut a text before merging, and what tokenizers of transformers that do so have."""
-_OUTER: Final = {
-    "model.embed_tokens.weight": "token_embd.weight",
-    "model.norm.weight": "output_norm.weight",
-    "lm_head.weight": "output.weight",
-}
-_INNER: Final = {
-    "input_layernorm": "attn_norm",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "post_attention_layernorm": "ffn_norm",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
-"""What transformers and llama.cpp call the same weights. Source: gguf.tensor_mapping."""
 
 
 def write_gguf(path: Path, network: Any, tokenizer: Any, *, precision: Precision = "f32") -> None:
@@ -96,21 +79,15 @@ def _weights(network: Any) -> dict[str, Any]:
         for name, array in weights.items():
             count = next((heads[part] for part in heads if part in name), None)
             weights[name] = array if count is None else _paired(array, count)
-    return {_name(name): np.ascontiguousarray(array) for name, array in weights.items()}
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[config.model_type.upper()], config.num_hidden_layers)
+    suffixes = (".weight", ".bias")
+    return {names.get_name(name, suffixes): np.ascontiguousarray(array) for name, array in weights.items()}
 
 
 def _paired(array: Any, heads: int) -> Any:
     """Rows in the order in which llama.cpp rotates Llama's: neighbours, where transformers pairs the two halves."""
     halves = array.reshape(heads, 2, array.shape[0] // heads // 2, *array.shape[1:])
     return halves.swapaxes(1, 2).reshape(array.shape)
-
-
-def _name(theirs: str) -> str:
-    if theirs in _OUTER:
-        return _OUTER[theirs]
-    _, _, layer, rest = theirs.split(".", 3)
-    module, _, kind = rest.rpartition(".")
-    return f"blk.{layer}.{_INNER[module]}.{kind}"
 
 
 def _add_tokenizer(writer: Any, tokenizer: Any, config: Any) -> None:

@@ -1,53 +1,27 @@
-"""TRL's GRPO and SFT trainers, built from TrainConfig; the module that imports trl.
-
-What is learned is decided by data, one reward function and callbacks. Each batch is generated, used once and
-discarded, and rows are read once and in order. So an interrupted run continues with the same samples.
-"""
+"""The arguments of TRL's GRPO and SFT trainers, from TrainConfig."""
 
 from __future__ import annotations
 
-import atexit
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, get_type_hints
 
 import torch
-from datasets import Dataset, disable_progress_bars
+from datasets import disable_progress_bars
 from pydantic import TypeAdapter, ValidationError
-from transformers import PrinterCallback
 from transformers.utils import logging as transformers_logging
-from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from trl import GRPOConfig, SFTConfig
 
 from wfdsl.errors import UsageError
 from wfdsl.settings import did_you_mean
-from wfdsl_rl.reward import Reward
-from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, TrainConfig, share_of
-from wfdsl_rl.training.recursion import FirstRounds
+from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, Stage, TrainConfig, share_of
 
 _LOWEST_RATE: Final = 1e-4
 """Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""
 LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
 """Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
-
-
-class RecursionTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
-    """GRPO in which some groups revise first rounds."""
-
-    first_rounds: FirstRounds
-    """Set before training."""
-
-    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
-        """One pass of an iteration."""
-        rows = self.first_rounds.revised(inputs, self.state.global_step)
-        return super().training_step(model, rows, num_items_in_batch)
-
-    def prediction_step(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
-        """One batch of an evaluation."""
-        rows = self.first_rounds.revised(inputs, self.state.global_step)
-        return super().prediction_step(model, rows, *arguments, **named)
 
 
 def on_cpu() -> bool:
@@ -70,30 +44,22 @@ def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate:
     Raises:
         UsageError: [train.trl] has a key that TRL does not have, or a value that does not fit.
     """
-    share = completions_per_process(stage.batch_size, stage.per_device_train_batch_size or 1)
-    micro = min(stage.per_device_train_batch_size or share, share)
-    ours: dict[str, Any] = {
-        **_shared_arguments(train, folder),
-        "max_steps": stage.max_steps,
+    ours = stage_arguments(stage, train, folder)
+    ours |= {
         "num_generations": stage.num_generations,
-        "per_device_train_batch_size": micro,
-        "gradient_accumulation_steps": share // micro,
-        "steps_per_generation": share // micro,
+        "steps_per_generation": ours["gradient_accumulation_steps"],
         "num_iterations": 1,
         "shuffle_dataset": False,
-        "learning_rate": stage.learning_rate,
-        **_schedule(stage),
+        **schedule(stage),
         "beta": stage.beta,
         "scale_rewards": stage.scale_rewards,
         "max_completion_length": stage.max_completion_length,
         "mask_truncated_completions": False,
         "num_generations_eval": 1,
-        "per_device_eval_batch_size": micro,
+        "per_device_eval_batch_size": ours["per_device_train_batch_size"],
         "eval_strategy": "steps" if evaluate else "no",
         "eval_steps": stage.eval_steps,
         "eval_on_start": evaluate and not resumed,
-        "save_strategy": "steps",
-        "save_steps": stage.save_steps,
         "logging_steps": 1,
         "logging_first_step": True,
         "remove_unused_columns": False,
@@ -103,7 +69,7 @@ def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate:
     return GRPOConfig(**{**paper, **_computing(train), **train.trl, **ours})
 
 
-def _schedule(stage: GrpoStage) -> dict[str, Any]:
+def schedule(stage: GrpoStage) -> dict[str, Any]:
     """The schedule whose warm-up ends its first step at 1/n of the rate, where that of `cosine` is 0 in it: a whole
     iteration of workflows would teach nothing."""
     if stage.lr_scheduler_type == "constant":
@@ -116,13 +82,13 @@ def _schedule(stage: GrpoStage) -> dict[str, Any]:
     }
 
 
-def _require_trl(table: Mapping[str, Any], config: type = GRPOConfig) -> None:
+def _require_trl(table: Mapping[str, Any]) -> None:
     """Refuse keys of [train.trl] that TRL does not have, and values of another type than its own.
 
     Raises:
         UsageError: there is one.
     """
-    types = get_type_hints(config)
+    types = get_type_hints(GRPOConfig)
     for key, value in table.items():
         if key not in types:
             raise UsageError(f'train.trl has no key "{key}". {did_you_mean(key, types)}')
@@ -138,11 +104,18 @@ def _computing(train: TrainConfig) -> dict[str, Any]:
     """How passes are computed, where [train.trl] does not say it."""
     return {
         "bf16": not on_cpu(),
-        "activation_checkpointing": train.recomputes(on_cpu=on_cpu()) and not _fsdp_recomputes(train),
+        "activation_checkpointing": not on_cpu() if train.fsdp == "off" else not _fsdp_recomputes(train),
     }
 
 
-def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
+def stage_arguments(stage: Stage, train: TrainConfig, folder: Path) -> dict[str, Any]:
+    """TRL's arguments that all kinds of stages have.
+
+    Raises:
+        UsageError: the processes cannot share the completions of a step evenly.
+    """
+    share = completions_per_process(stage.batch_size, stage.per_device_train_batch_size or 1)
+    micro = min(stage.per_device_train_batch_size or share, share)
     return {
         "output_dir": str(folder),
         "use_cpu": on_cpu(),
@@ -151,6 +124,12 @@ def _shared_arguments(train: TrainConfig, folder: Path) -> dict[str, Any]:
         "seed": train.seed,
         "dataloader_pin_memory": not on_cpu(),
         "ddp_find_unused_parameters": False,
+        "max_steps": stage.max_steps,
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": share // micro,
+        "learning_rate": stage.learning_rate,
+        "save_strategy": "steps",
+        "save_steps": stage.save_steps,
         **_fsdp_arguments(train),
     }
 
@@ -193,96 +172,27 @@ def completions_per_process(batch: int, micro: int) -> int:
     return share_of(batch, micro, int(os.environ.get("WORLD_SIZE", "1")))
 
 
-def grpo_trainer(
-    model: Any,
-    tokenizer: Any,
-    config: GRPOConfig,
-    rows: Sequence[Any],
-    reward: Reward,
-    *,
-    evaluated: Mapping[str, Sequence[Any]] = MappingProxyType({}),
-    lora: LoraConfig | None = None,
-    callbacks: Sequence[Any] = (),
-    recursion: bool = False,
-) -> GRPOTrainer:
-    """The trainer of a GRPO stage; `evaluated` has the rows of each evaluation, which are asked in this order."""
-    trainer = (RecursionTrainer if recursion else GRPOTrainer)(
-        model=model,
-        processing_class=tokenizer,
-        args=config,
-        train_dataset=Dataset.from_list(list(rows)),
-        eval_dataset={name: Dataset.from_list(list(own)) for name, own in evaluated.items()} or None,
-        reward_funcs=reward.trl,
-        callbacks=list(callbacks),
-        peft_config=None if lora is None else peft(lora),
-    )
-    trainer.remove_callback(PrinterCallback)  # our callbacks show progress
-    return trainer
-
-
-def leave_server(trainer: Any) -> None:
-    """Close the connection over which a vLLM server gets weights, because the next stage's trainer needs its port.
-
-    TRL 1.16 closes it when Python exits, and keeps it until then. Only the first process has one.
-    """
-    client = getattr(getattr(trainer, "vllm_generation", None), "vllm_client", None)
-    if client is not None:
-        client.close_communicator()
-        atexit.unregister(client.close_communicator)
-
-
-def sft_trainer(
-    model: Any,
-    tokenizer: Any,
-    rows: Sequence[Any],
-    folder: Path,
-    *,
-    sft: SftStage,
-    train: TrainConfig,
-    lora: LoraConfig | None = None,
-    callbacks: Sequence[Any] = (),
-) -> SFTTrainer:
-    """The trainer of supervised steps, which reads rows in order, and again from the first where there are too few.
-
-    Rows have `prompt` and `completion` as messages, or they are a data set of `input_ids` and `labels`. They are one
-    epoch: transformers would train a resumed stage beyond its last step, if that is in the middle of another one.
-    """
-    found = rows if isinstance(rows, Dataset) else Dataset.from_list(list(rows))
-    share = completions_per_process(sft.batch_size, sft.per_device_train_batch_size or 1)
-    micro = min(sft.per_device_train_batch_size or share, share)
-    config = SFTConfig(
-        **_shared_arguments(train, folder),
+def sft_config(stage: SftStage, train: TrainConfig, folder: Path) -> SFTConfig:
+    """TRL's arguments for supervised steps, which read rows in order."""
+    return SFTConfig(
+        **stage_arguments(stage, train, folder),
         **{**_computing(train), **{name: train.trl[name] for name in _computing(train) if name in train.trl}},
         report_to=train.trl.get("report_to", "none"),
-        max_steps=sft.max_steps,
-        per_device_train_batch_size=micro,
-        gradient_accumulation_steps=share // micro,
-        learning_rate=sft.learning_rate,
         lr_scheduler_type="cosine",
         warmup_steps=0.05,
         completion_only_loss=True,
         max_length=None,
         packing=False,
         train_sampling_strategy="sequential",
-        save_strategy="steps",
-        save_steps=sft.save_steps,
         save_total_limit=3,
         logging_steps=10,
     )
-    trainer = SFTTrainer(
-        model=model,
-        processing_class=tokenizer,
-        args=config,
-        train_dataset=found.select([at % len(found) for at in range(sft.max_steps * sft.batch_size)]),
-        callbacks=list(callbacks),
-        peft_config=None if lora is None else peft(lora),
-    )
-    trainer.remove_callback(PrinterCallback)
-    return trainer
 
 
-def peft(lora: LoraConfig) -> Any:
-    """PEFT's arguments."""
+def peft(lora: LoraConfig | None) -> Any:
+    """PEFT's arguments; None: all weights are trained."""
+    if lora is None:
+        return None
     from peft import LoraConfig as Lora  # noqa: PLC0415  (an optional package)
 
     return Lora(r=lora.r, lora_alpha=lora.lora_alpha, target_modules="all-linear", task_type="CAUSAL_LM")

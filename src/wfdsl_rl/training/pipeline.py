@@ -27,7 +27,6 @@ from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import Owner, is_alive
 from wfdsl.own_code import load_function
 from wfdsl_rl.processes import told_when_lost
-from wfdsl_rl.training.callbacks import drop_lines_after
 from wfdsl_rl.training.checkpoints import (
     ADAPTER,
     WEIGHTS,
@@ -39,10 +38,10 @@ from wfdsl_rl.training.checkpoints import (
 )
 from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import read_rows
-from wfdsl_rl.training.estimate import require_feasible, unusable
+from wfdsl_rl.training.estimate import unusable
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
 from wfdsl_rl.training.plan import DONE, RESOLVED, RUNNING, Setup
-from wfdsl_rl.training.stages import train_grpo, train_sft
+from wfdsl_rl.training.stages import drop_lines_after, train_grpo, train_sft
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
 """Messages of safetensors and torch about a file that could not be written to its end."""
@@ -65,7 +64,7 @@ def run_pipeline(
             stage before the first one has not been run; or something that the training needs is missing.
         DiskFull: the disk is full.
         Diverged: the loss or the gradient is not a finite number.
-        NoOutcome: no completion of a batch could be graded.
+        NoScore: no completion of a batch could be graded.
     """
     quiet_libraries()
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_news)
@@ -87,12 +86,7 @@ def run_pipeline(
 
 
 def _begin(
-    setup: Setup,
-    stages: Sequence[str],
-    running: ExitStack,
-    *,
-    resume: bool,
-    resolved: Mapping[str, Any] | None,
+    setup: Setup, stages: Sequence[str], running: ExitStack, *, resume: bool, resolved: Mapping[str, Any] | None
 ) -> str:
     """What is done once before the stages, checks first; the model that the first one starts from."""
     if not resume:
@@ -124,11 +118,7 @@ def _show_as_running(setup: Setup, running: ExitStack) -> None:
 
 
 def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
-    """Refuse to overwrite a training that was begun: a stage that is there, or the options of one that has not ended.
-
-    Raises:
-        UsageError: the folder has one of the stages already, or has not finished another one.
-    """
+    """Refuse to overwrite a training that was begun: a stage that is there, or one that has not ended."""
     for name in setup.train.stages:
         folder = setup.folder(name)
         if not folder.exists():
@@ -187,13 +177,16 @@ def _before(setup: Setup, name: str) -> list[str]:
 
 def _require_all(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse to begin without something that is needed later."""
-    require_feasible(setup.train, setup.pool, stages)
+    setup.train.require_feasible(setup.pool, stages)
     for problem in unusable(setup.train, setup.processes.count):
         raise UsageError(problem)
     _require_arguments(setup, stages)
     _require_model(setup.train.model)
-    if _graded(setup, stages):
-        _require_sandbox(setup)
+    begun = [setup.train.stages[name] for name in stages]
+    if setup.has_programs and any(isinstance(stage, GrpoStage) or stage.samples for stage in begun):
+        from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
+
+        asyncio.run(shared_sandbox().probe())  # without it every program is unjudged, and teaches nothing
 
 
 def _require_arguments(setup: Setup, stages: Sequence[str]) -> None:
@@ -236,20 +229,6 @@ def _require_model(model: str) -> None:
             f"train.model: the folder {model} has no weights ({', '.join(WEIGHTS)}); copy them there, or set "
             "train.model to another folder"
         )
-
-
-def _graded(setup: Setup, stages: Sequence[str]) -> bool:
-    """Whether anything is graded: in SFT, only the candidates of rejection sampling."""
-    found = [setup.train.stages[name] for name in stages]
-    return any(isinstance(stage, GrpoStage) or stage.samples for stage in found)
-
-
-def _require_sandbox(setup: Setup) -> None:
-    """Without the sandbox every program is unjudged, and a kind of question would silently teach nothing."""
-    if setup.has_programs:
-        from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
-
-        asyncio.run(shared_sandbox().probe())
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -8,14 +8,12 @@ OUT/STAGE/                    checkpoints, samples, and `final/`, which loads as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
-
-from pydantic import ValidationError
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import offered_workers
@@ -31,15 +29,15 @@ from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.own_code import load_function
-from wfdsl.settings import did_you_mean, first_problem, to_table
+from wfdsl.settings import to_table
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.rows import is_data_file
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.processes import ALONE, Processes
 from wfdsl_rl.reward import Listener, Reward
-from wfdsl_rl.scoring import Ablation, RewardValues, Table, budget_tracker
-from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, TrainConfig
+from wfdsl_rl.scoring import budget_tracker
+from wfdsl_rl.training.config import TrainConfig
 
 DONE: Final = "done.json"
 """In `STAGE/final`, written last: the stage is complete."""
@@ -64,27 +62,19 @@ class Plan(NamedTuple):
     prompt: Prompt
     max_steps: int
 
-    def tasks(self) -> tuple[Task, ...]:
-        """The training tasks.
+    def tasks(self, stage: str = "") -> tuple[Task, ...]:
+        """The training tasks: of a stage, if it has tasks of its own.
 
         Raises:
             UsageError: they cannot be read.
         """
-        train = self.train
-        return _load("tasks", train.tasks, train.task_count, train.seed, split="train")
+        train, own = self.train, getattr(self.train.stages.get(stage), "tasks", "")
+        key = f"stages.{stage}.tasks" if own else "tasks"
+        return _load(key, own or train.tasks, train.task_count, train.seed, split="train")
 
-    def stage_tasks(self, stages: Iterable[str]) -> dict[str, tuple[Task, ...]]:
-        """The training tasks of the stages that have tasks of their own.
-
-        Raises:
-            UsageError: they cannot be read.
-        """
-        train, own = self.train, {name: getattr(self.train.stages[name], "tasks", "") for name in stages}
-        return {
-            name: _load(f"stages.{name}.tasks", tasks, train.task_count, train.seed, split="train")
-            for name, tasks in own.items()
-            if tasks
-        }
+    def with_own_tasks(self, stages: Iterable[str]) -> list[str]:
+        """The stages that have tasks of their own."""
+        return [name for name in stages if getattr(self.train.stages[name], "tasks", "")]
 
     def eval_tasks(self) -> tuple[Task, ...]:
         """The tasks of the evaluations.
@@ -108,7 +98,7 @@ class Plan(NamedTuple):
             "access": experiment.conductor.access,
             "budget": to_table(experiment.budget),
             "run": to_table(experiment.run),
-            "train": self.train.model_dump(mode="json"),
+            "train": asdict(self.train),
         }
 
 
@@ -203,7 +193,7 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
     table, train = experiment.conductor, dict(experiment.train)
     if not train:
         raise UsageError(f"{path}: the table [train] is missing; it says what is trained, and on which tasks")
-    config = _validated(train, f"{path}: train")
+    config = TrainConfig.read(train, f"{path}: train")
     _require_honoured(path, table)
     prompt = Prompt.load(table.prompt or "paper", examples=table.examples)
     steps = table.max_steps or DEFAULT_MAX_STEPS
@@ -259,31 +249,6 @@ def _path(name: str) -> Path:
         known = ", ".join(preset_names())
         raise UsageError(f"there is no preset and no file {name!r}; presets are {known}; or give a .toml file")
     return path
-
-
-def _validated(table: Mapping[str, Any], place: str) -> TrainConfig:
-    try:
-        return TrainConfig.model_validate(table)
-    except ValidationError as error:
-        first = error.errors()[0]
-        tables = [*map(str, first["loc"])]
-        if tables[:1] == ["stages"]:
-            del tables[2:3]  # the kind of the stage, which is no key
-        key = ".".join([place, *tables])
-        if first["type"] == "extra_forbidden":
-            where, _, name = key.rpartition(".")
-            known = _keys_of(tables[:-1], table)
-            raise UsageError(f'{where} has no key "{name}". {did_you_mean(name, known)}') from None
-        raise UsageError(f"{key}: {first_problem(error)[1]}") from None
-
-
-def _keys_of(tables: Sequence[str], given: Mapping[str, Any]) -> Iterable[str]:
-    """The keys of a table inside [train]."""
-    if tables[:1] == ["stages"]:
-        stage = given["stages"][tables[1]]
-        return [*(SftStage.model_fields if stage.get("kind") == "sft" else GrpoStage.model_fields)]
-    inner: dict[str, type[Table]] = {"reward": RewardValues, "ablation": Ablation, "lora": LoraConfig}
-    return [*(inner[tables[0]] if tables else TrainConfig).model_fields]
 
 
 def _is_gym(name: str) -> bool:

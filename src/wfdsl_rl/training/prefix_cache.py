@@ -1,9 +1,8 @@
-"""Prefix cache: what the prompts of a batch have in common is computed once.
+"""Prefix cache: the prompt of a group of completions is computed once.
 
 TRL gives the model a copy of the prompt with each completion. Here the model runs every different prompt of a
 batch once, and continues from its keys and values with each completion: the same log-probabilities, gradients and
-samples up to rounding, in less time and memory the longer the prompts are. Where all prompts differ, as in SFT and in
-evaluations, this is done with the tokens that all of them begin with.
+samples up to rounding, in less time and memory the longer the prompts are.
 
 It replaces two methods of the model, as TRL does to add its head: `forward` where TRL scores completions,
 and `generate`. Our choice.
@@ -17,16 +16,12 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import DynamicLayer
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from wfdsl.errors import UsageError
 
 _CACHE: Final = "cache" if "cache" in CausalLMOutputWithPast.__annotations__ else "past_key_values"
 """What transformers calls the keys and values of the tokens before: `cache` since 5.24."""
-
-_ROOM: Final = 64
-"""Tokens that are allocated in advance. Our choice."""
 
 
 def share_prompts(model: Any) -> None:
@@ -48,11 +43,11 @@ def share_prompts(model: Any) -> None:
     @functools.wraps(type(model).generate)
     def generate(_: Any, *arguments: Any, **named: Any) -> Any:
         if not arguments and {"input_ids", "attention_mask"} <= named.keys() and _CACHE not in named:
-            prompts, seen = named["input_ids"], named["attention_mask"]
-            named["input_ids"], named["attention_mask"], common = _aligned(prompts, seen)
-            named[_CACHE] = _past_of_prompts(scored, named["input_ids"], named["attention_mask"], common)
-            written = generated(*arguments, **named)
-            return torch.cat([prompts, written[:, prompts.shape[1] :]], dim=1)
+            shared = _Shared(named["input_ids"][:, :-1], named["attention_mask"][:, :-1])
+            if shared.saves:
+                positions = (shared.attention_mask.cumsum(-1) - 1).clamp(min=0)  # as `generate` counts them
+                with torch.no_grad():
+                    named[_CACHE] = shared.past(scored, position_ids=positions)
         return generated(*arguments, **named)
 
     model.forward = types.MethodType(forward, model)
@@ -62,91 +57,20 @@ def share_prompts(model: Any) -> None:
 def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, fused_lm_head: bool) -> Any:
     """What TRL's head says of (rows, tokens), whose first columns are prompts: those without labels."""
     begin = max(int((labels != -100).any(dim=0).int().argmax()) - 1, 0)
-    shared, of_each = _Shared(input_ids[:, :begin], attention_mask[:, :begin]), {}
-    ids, seen = input_ids, attention_mask
-    if not shared.saves and begin:
-        moved, marked, common = _aligned(input_ids[:, :begin], attention_mask[:, :begin])
-        ids = torch.cat([moved, input_ids[:, begin:]], dim=1)
-        seen = torch.cat([marked, attention_mask[:, begin:]], dim=1)
-        begin, shared = common, _Shared(ids[:, :common], seen[:, :common])
-        of_each["position_ids"] = (seen.cumsum(-1) - 1).clamp(min=0)[:, begin:]  # padding may be in the middle
-    if not shared.saves or not begin:
+    shared = _Shared(input_ids[:, :begin], attention_mask[:, :begin])
+    if not shared.saves:
         return forward(input_ids=input_ids, attention_mask=attention_mask, labels=labels, fused_lm_head=fused_lm_head)
     found = forward(
-        input_ids=ids[:, begin:],
-        attention_mask=seen,
+        input_ids=input_ids[:, begin:],
+        attention_mask=attention_mask,
         labels=labels[:, begin:],
         fused_lm_head=fused_lm_head,
         **{_CACHE: shared.past(forward)},
-        **of_each,
     )
     for name, value in list(found.items()):  # the columns of the prompts, which have no label: nothing, as in TRL
         if value.ndim == labels.ndim:
             found[name] = torch.nn.functional.pad(value, (begin, 0))
     return found
-
-
-def _aligned(input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Prompts (rows, tokens) with their padding moved after the tokens that all begin with, and the number of these.
-
-    Nobody attends to padding, and positions do not count it.
-    """
-    rows, width = input_ids.shape
-    at = torch.arange(width, device=input_ids.device).expand(rows, width)
-    padding = attention_mask.argmax(dim=1, keepdim=True) if width else at
-    begun = input_ids.gather(1, (at + padding).clamp(max=width - 1)) if width else input_ids
-    same = (begun == begun[:1]).all(dim=0) & (at[0] < attention_mask.sum(dim=1).min())
-    common = int(same.int().cumprod(dim=0).sum())
-    behind = torch.where(at < common + padding, at - common, at)
-    order = torch.where(at < common, at + padding, behind)
-    return input_ids.gather(1, order), attention_mask.gather(1, order), common
-
-
-def _past_of_prompts(forward: Any, input_ids: Tensor, attention_mask: Tensor, common: int) -> Any:
-    """Keys and values of prompts (rows, tokens) but for their last tokens, with room for completions.
-
-    Those of the `common` first tokens alone, if no prompts are the same; None if there is nothing to share.
-    """
-    shared = _Shared(input_ids[:, :-1], attention_mask[:, :-1])
-    if not shared.saves and len(input_ids) > 1:
-        known = min(common, input_ids.shape[1] - 1)
-        shared = _Shared(input_ids[:, :known], attention_mask[:, :known])
-    if not shared.input_ids.numel():
-        return None
-    positions = (shared.attention_mask.cumsum(-1) - 1).clamp(min=0)  # as `generate` counts them
-    with torch.no_grad():
-        past = shared.past(forward, position_ids=positions)
-    if hasattr(past, "layers"):
-        past.layers = [_Roomy(layer) if type(layer) is DynamicLayer else layer for layer in past.layers]
-    return past
-
-
-class _Roomy(DynamicLayer):  # type: ignore[misc,unused-ignore]
-    """Keys and values with room for more: those of all tokens before are not copied for each new one."""
-
-    def __init__(self, layer: Any) -> None:
-        super().__init__()
-        self.lazy_initialization(layer.keys, layer.values)
-        self.keys, self.values = layer.keys, layer.values
-        self._room = (layer.keys, layer.values)
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Take in those of new tokens, each (rows, heads, tokens, size); all of them so far."""
-        at, until = self.keys.shape[-2], self.keys.shape[-2] + key_states.shape[-2]
-        known = (self.keys, self.values)
-        moved = any(one.data_ptr() != room.data_ptr() for one, room in zip(known, self._room, strict=True))
-        if moved or until > self._room[0].shape[-2]:  # rows were selected, or it is full
-            self._room = tuple(_with_room(each, until + _ROOM) for each in known)
-        for room, new in zip(self._room, (key_states, value_states), strict=True):
-            room[:, :, at:until] = new
-        self.keys, self.values = (room[:, :, :until] for room in self._room)
-        return self.keys, self.values
-
-
-def _with_room(known: Tensor, tokens: int) -> Tensor:
-    room = known.new_empty((*known.shape[:2], tokens, known.shape[-1]))
-    room[:, :, : known.shape[-2]] = known
-    return room
 
 
 class _Shared:

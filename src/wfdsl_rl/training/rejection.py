@@ -13,17 +13,16 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.random_policies import random_workflow
 from wfdsl.files import write_whole
 from wfdsl.language.completion import print_completion
-from wfdsl_rl.reward import Reward
 from wfdsl_rl.scoring import require_scores
 from wfdsl_rl.training.checkpoints import ends_of
 from wfdsl_rl.training.config import GrpoStage, SftStage
-from wfdsl_rl.training.data import draw_of, setup_rows
+from wfdsl_rl.training.data import draw_of, make_rows
 from wfdsl_rl.training.plan import Setup
 
 ROWS: Final = "rows.jsonl"
@@ -36,17 +35,9 @@ _LONGEST: Final = 1024
 """Tokens of a completion of the policy, where no stage of GRPO says it."""
 
 
-class _Best(NamedTuple):
-    """The best candidate of a question."""
-
-    row: dict[str, Any]
-    text: str
-    gain: float
-    """Its mean reward, less the mean of all candidates of the question."""
-
-
 Model: TypeAlias = tuple[Any, Any]
 """A tokenizer and its network."""
+_Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def rejection_sampled(setup: Setup, name: str, model: Model) -> list[dict[str, Any]]:
@@ -67,57 +58,47 @@ def rejection_sampled(setup: Setup, name: str, model: Model) -> list[dict[str, A
         if not found:
             raise UsageError(f"train.stages.{name}: no candidate is a valid workflow; set its rows to random")
         count = sft.max_steps * sft.batch_size
-        least = sorted((each.gain for each in found), reverse=True)[:count][-1]
-        chosen = [each for each in found if each.gain >= least][:count]
-        setup.say(
-            f"{name}: {len(chosen)} of them are learned from; the best is {fmean(e.gain for e in chosen):.2f} above"
-        )
-        lines = (json.dumps(_shown(each), ensure_ascii=False) + "\n" for each in chosen)
-        write_whole(path, "".join(lines))
+        least = sorted((each["gain"] for each in found), reverse=True)[:count][-1]
+        chosen = [each for each in found if each["gain"] >= least][:count]
+        gain = fmean(each["gain"] for each in chosen)
+        setup.say(f"{name}: {len(chosen)} of them are learned from; the best is {gain:.2f} above the mean")
+        write_whole(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in chosen))
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-async def _best(setup: Setup, name: str, sft: SftStage, model: Model) -> list[_Best]:
+async def _best(setup: Setup, name: str, sft: SftStage, model: Model) -> list[dict[str, Any]]:
+    """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
     draw = draw_of(setup.train, name, len(setup.pool), more=_MORE)
-    rows = setup_rows(setup, setup.tasks, count=sft.questions, draw=draw)
-    reward = setup.reward(name)
-    found: list[_Best] = []
-    for at in range(0, len(rows), _TOGETHER):
-        found += await _best_of(setup, sft, model, reward, rows[at : at + _TOGETHER])
+    rows, count = make_rows(setup, setup.tasks, count=sft.questions, draw=draw), sft.candidates
+    reward, found = setup.reward(name), []
+    for begin in range(0, len(rows), _TOGETHER):
+        some = rows[begin : begin + _TOGETHER]
+        texts, cut = (_written if sft.rows == "policy" else _random)(setup, model, some, count)
+        samples = await reward.samples([row for row in some for _ in range(count)], texts, 0, cut)
+        require_scores([sample.scored for sample in samples], 0)
+        for at, row in enumerate(some):
+            own = samples[at * count : (at + 1) * count]
+            rewarded = [(each.reward, each) for each in own if each.reward is not None]
+            worth, best = max(rewarded, key=lambda pair: pair[0], default=(0.0, None))
+            if best is not None and best.scored.outcome != "invalid":
+                said = {"role": "assistant", "content": best.completion.rstrip("\n")}
+                gain = worth - fmean(each for each, _ in rewarded)
+                found.append({"prompt": row["prompt"], "completion": [said], "task": row["task"], "gain": gain})
     return found
 
 
-async def _best_of(
-    setup: Setup, sft: SftStage, model: Model, reward: Reward, rows: Sequence[dict[str, Any]]
-) -> list[_Best]:
-    count = sft.candidates
-    if sft.rows == "policy":
-        texts, cut = _written(setup, model, rows, count)
-    else:
-        texts = [text for row in rows for text in _candidates(setup, row, count)]
-        cut = [False] * len(texts)
-    samples = await reward.samples([row for row in rows for _ in range(count)], texts, 0, cut)
-    require_scores([sample.scored for sample in samples], 0)
-    best = []
-    for at, row in enumerate(rows):
-        own = samples[at * count : (at + 1) * count]
-        rewards = {each.index: each.reward for each in own if each.reward is not None}
-        first = max(rewards, key=rewards.__getitem__, default=None)
-        if first is not None and own[first].scored.outcome != "invalid":
-            best.append(_Best(row, own[first].completion, rewards[first] - fmean(rewards.values())))
-    return best
-
-
-def _candidates(setup: Setup, row: Mapping[str, Any], count: int) -> list[str]:
-    """Workflows for a row, in the worker indices of its prompt."""
-    chance = random.Random(f"candidates:{setup.train.seed}:{row['row']}")
-    return [
+def _random(setup: Setup, _: Model, rows: _Rows, count: int) -> tuple[list[str], list[bool]]:
+    """Workflows for rows, in the worker indices of their prompts; none of them was cut."""
+    chances = [(row, random.Random(f"candidates:{setup.train.seed}:{row['row']}")) for row in rows]
+    texts = [
         print_completion(random_workflow(chance, row["shown"], max_steps=setup.max_steps), compact=True)
+        for row, chance in chances
         for _ in range(count)
     ]
+    return texts, [False] * len(texts)
 
 
-def _written(setup: Setup, model: Model, rows: Sequence[Mapping[str, Any]], count: int) -> tuple[list[str], list[bool]]:
+def _written(setup: Setup, model: Model, rows: _Rows, count: int) -> tuple[list[str], list[bool]]:
     """Completions of the model itself, `count` for each row, as in the first GRPO stage, and whether each was cut."""
     import torch  # noqa: PLC0415  (random candidates need none)
 
@@ -126,11 +107,7 @@ def _written(setup: Setup, model: Model, rows: Sequence[Mapping[str, Any]], coun
     torch.manual_seed(setup.train.seed + int(rows[0]["row"]))
     network.to("cuda" if torch.cuda.is_available() else "cpu")
     asked = tokenizer.apply_chat_template(
-        [row["prompt"] for row in rows],
-        add_generation_prompt=True,
-        padding=True,
-        return_dict=True,
-        return_tensors="pt",
+        [row["prompt"] for row in rows], add_generation_prompt=True, padding=True, return_dict=True, return_tensors="pt"
     ).to(network.device)
     with torch.no_grad():
         written = network.generate(
@@ -144,12 +121,3 @@ def _written(setup: Setup, model: Model, rows: Sequence[Mapping[str, Any]], coun
     ends = torch.tensor(ends_of(tokenizer, network), device=written.device)
     cut = (~torch.isin(written, ends).any(dim=1)).tolist()
     return tokenizer.batch_decode(written, skip_special_tokens=True), cut
-
-
-def _shown(best: _Best) -> dict[str, Any]:
-    return {
-        "prompt": best.row["prompt"],
-        "completion": [{"role": "assistant", "content": best.text.rstrip("\n")}],
-        "task": best.row["task"],
-        "gain": best.gain,
-    }

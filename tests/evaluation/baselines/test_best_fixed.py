@@ -113,7 +113,7 @@ def test_edits_of_a_valid_workflow_are_valid(seed: int, edits: int) -> None:
 
 
 def test_the_search_of_a_name_has_its_parameters() -> None:
-    policy: Any = policy_of("best-fixed-by-kind:by=family,search_calls=10,limit=5", Pool.load("gym/seven"))
+    policy: Any = policy_of("best-fixed-by-kind:search_calls=10,limit=5", Pool.load("gym/seven"))
 
-    assert policy.method == BestFixedByKind(limit=5, by="family", search_calls=10)
+    assert policy.method == BestFixedByKind(limit=5, search_calls=10)
     assert policy.describe()["kind"] == "best-fixed-by-kind"

@@ -110,7 +110,6 @@ def test_a_full_disk_is_an_error_that_passes_and_no_kept_reply_is_paid_twice(
 
     refused = post(f"{server.url}/v1/score", json={"samples": samples})
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "journal_failed")
-    assert "journal.db cannot be written" in refused.json()["error"]["message"]
     paid = sum(map(len, provider.replied.values()))
     assert 0 < paid < 120
     assert get(f"{server.url}/health").json() == {"status": "ok"}

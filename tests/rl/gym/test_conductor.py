@@ -17,7 +17,7 @@ from wfdsl.conductor.named import conductor_name, conductor_names, model_entry, 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.gym.conductor import load
+from wfdsl_rl.gym.source import conductors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def question() -> str:
 
 
 def test_it_is_a_whole_folder_of_a_few_megabytes() -> None:
-    folder = load(NAME)
+    folder = conductors(NAME)
     files = {path.name: path.stat().st_size for path in folder.iterdir()}
 
     assert files.keys() == {"README.md", "model.gguf", "training_cost.json", "wfdsl-prompt.json"}
@@ -43,7 +43,7 @@ def test_it_is_found_by_its_name_wherever_a_model_is_named() -> None:
     [(label, policy)] = policies_of([NAME], Pool.load("gym/seven")).items()
 
     assert NAME in conductor_names()
-    assert model_entry(NAME).model == str(load(NAME))
+    assert model_entry(NAME).model == str(conductors(NAME))
     assert (label, policy.settings) == (NAME, named_conductor(ConductorConfig(model=NAME)).settings)  # type: ignore[attr-defined]
 
 

@@ -80,7 +80,7 @@ def test_an_ablation_is_trained_with(setting: str, trained: Setup, tmp_path: Pat
     model = str(trained.folder("sft") / "final")
     changed = replace(
         trained,
-        train=plan.train.model_copy(update={"model": model}),
+        train=replace(plan.train, model=model),
         prompt=plan.prompt,
         conductor=plan.experiment.conductor,
         eval_tasks=(),

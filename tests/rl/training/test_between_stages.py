@@ -18,11 +18,10 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from torch.distributed import TCPStore  # noqa: E402
+from trl import GRPOTrainer  # noqa: E402
 from trl.generation.vllm_client import VLLMClient  # noqa: E402
 
 from tests.rl.training.toy import from_warmup, with_stage  # noqa: E402
-from wfdsl_rl.training import stages  # noqa: E402
-from wfdsl_rl.training.grpo import grpo_trainer  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
 ]
+_PLAIN = GRPOTrainer.__init__
 
 
 class Beside:
@@ -45,14 +45,13 @@ class Beside:
         self._seen: list[weakref.ref[Any]] = []
         self._port = free_port()
 
-    def made(self, *about: Any, **options: Any) -> Any:
-        """A trainer, as in a training with vLLM."""
+    def make(self, trainer: Any, *about: Any, **options: Any) -> None:
+        """Make a trainer as in a training with vLLM."""
         self.alive.append([each() is not None for each in self._seen])
-        trainer: Any = grpo_trainer(*about, **options)
+        _PLAIN(trainer, *about, **options)
         self._seen += [weakref.ref(trainer), weakref.ref(trainer.model)]
         trainer.vllm_generation = SimpleNamespace(vllm_client=client_on(self._port))
         gc.freeze()  # as the start of vLLM's engine does
-        return trainer
 
 
 def free_port() -> int:
@@ -86,7 +85,11 @@ def test_a_stage_frees_its_trainer_and_the_port_of_its_vllm_server(
     trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beside = Beside()
-    monkeypatch.setattr(stages, "grpo_trainer", beside.made)
+
+    def make(trainer: Any, *about: Any, **named: Any) -> None:
+        beside.make(trainer, *about, **named)
+
+    monkeypatch.setattr(GRPOTrainer, "__init__", make)
     setup = from_warmup(trained, tmp_path, max_steps=1)
     train = with_stage(setup.train, "recursion", max_steps=1)
 

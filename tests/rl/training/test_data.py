@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -10,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rl.training.toy import a_setup
-from wfdsl.conductor.prompt import Prompt
+from tests.rl.training.toy import a_pool, rows_setup
 from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.rows import offer_of
+from wfdsl_rl.scoring import offer_of
 from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan
 
@@ -26,27 +24,27 @@ END = 1
 KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
 
 
-def test_the_same_seed_gives_the_same_rows(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+def test_the_same_seed_gives_the_same_rows(tasks: tuple[Task, ...], pool: Pool) -> None:
     draw = Draw(pick=(2, 3), seed=4)
 
-    first, second = (make_rows(tasks, pool, prompt, count=200, max_steps=5, draw=draw) for _ in range(2))
+    first, second = (make_rows(rows_setup(pool), tasks, count=200, draw=draw) for _ in range(2))
 
     assert first == second
-    assert first[:50] == make_rows(tasks, pool, prompt, count=50, max_steps=5, draw=draw)
+    assert first[:50] == make_rows(rows_setup(pool), tasks, count=50, draw=draw)
 
 
-def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
-    rows = make_rows(tasks, pool, prompt, count=2 * len(tasks), max_steps=5, draw=Draw(seed=1))
+def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...], pool: Pool) -> None:
+    rows = make_rows(rows_setup(pool), tasks, count=2 * len(tasks), draw=Draw(seed=1))
 
     passes = [[row["task"] for row in rows[at : at + len(tasks)]] for at in (0, len(tasks))]
     assert sorted(passes[0]) == sorted(passes[1]) == sorted(task.id for task in tasks)
     assert passes[0] != passes[1]
 
 
-def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prompt: Prompt) -> None:
+def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool) -> None:
     draw = Draw(pick=(2,), seed=9)
 
-    for row in make_rows(tasks, pool, prompt, count=30, max_steps=5, draw=draw):
+    for row in make_rows(rows_setup(pool), tasks, count=30, draw=draw):
         offer = offer_of(row, pool)
 
         assert offer == draw.offer(pool, row["row"])
@@ -57,9 +55,9 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool, prom
 
 @pytest.mark.parametrize(("share", "second"), [(0.0, 0), (0.25, 3), (0.5, 6)])
 def test_second_rounds_revise_questions_of_earlier_iterations_each_once(
-    tasks: tuple[Task, ...], pool: Pool, prompt: Prompt, share: float, second: int
+    tasks: tuple[Task, ...], pool: Pool, share: float, second: int
 ) -> None:
-    rows = make_rows(tasks, pool, prompt, count=16, max_steps=5, draw=Draw())
+    rows = make_rows(rows_setup(pool), tasks, count=16, draw=Draw())
 
     found = with_second_rounds(rows, share=share, discount=0.25, per_step=4)
 
@@ -99,9 +97,9 @@ def test_a_pool_that_is_never_held_out_cannot_be_asked_for() -> None:
         Draw(pick=(7,), held_out=0.25, unseen=True).offer(GYM, 0)
 
 
-def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...], tmp_path: Path) -> None:
+def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...]) -> None:
     own = tasks[:7]
-    setup = replace(a_setup(tmp_path), stage_tasks={"recursion": own})
+    setup = rows_setup(a_pool(), stage_tasks={"recursion": own})
 
     assert {row["task"] for row in stage_rows(setup, "recursion")} <= {task.id for task in own}
     assert not {row["task"] for row in stage_rows(setup, "base")} <= {task.id for task in own}
@@ -113,6 +111,6 @@ def test_tasks_of_a_stage_are_read_from_its_file(tmp_path: Path) -> None:
     file.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4"}\n', encoding="utf-8")
     plan = read_plan("paper-7b", [f"train.stages.recursion.tasks={file}"])
 
-    assert [task.id for task in plan.stage_tasks(["base", "recursion"])["recursion"]] == ["own/a"]
+    assert [task.id for task in plan.tasks("recursion")] == ["own/a"]
     with pytest.raises(UsageError, match=r"train\.stages\.recursion\.tasks: .*there is no such file"):
-        read_plan("paper-7b").stage_tasks(["recursion"])
+        read_plan("paper-7b").tasks("recursion")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wfdsl.conductor.prompt import Prompt
-    from wfdsl_rl.training.plan import Setup
 
 MADE = [
     "README.md",
@@ -85,35 +82,6 @@ def _weights(folder: Path) -> dict[str, Any]:
     return {name: each.tolist() for name, each in network.state_dict().items()}
 
 
-def test_no_text_leads_to_a_token_without_weights(training: Path, tmp_path: Path) -> None:
-    assert max(_tokens(training / "base" / "final")) < _vocabulary(training / "base" / "final")
-    other = tmp_path / "other"  # another tokenizer's name for its padding: transformers adds its own
-    shutil.copytree(training, other)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        path = other / "base" / "final" / name
-        plain = path.read_text(encoding="utf-8").replace("<|endoftext|>", "<|pad|>")
-        path.write_text(plain.replace('"unk_token": "<|pad|>"', '"unk_token": "<|endoftext|>"'), encoding="utf-8")
-    assert max(_tokens(other / "base" / "final")) >= _vocabulary(other / "base" / "final")
-
-    main(["export", str(other), "-o", str(tmp_path / "out")])
-
-    assert max(_tokens(tmp_path / "out")) < _vocabulary(tmp_path / "out")
-    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "out").decode(_tokens(tmp_path / "out")) == STRANGE
-
-
-STRANGE = "a <|endoftext|> b"
-
-
-def _tokens(folder: Path) -> list[int]:
-    found: list[int] = transformers.AutoTokenizer.from_pretrained(folder)(STRANGE)["input_ids"]
-    return found
-
-
-def _vocabulary(folder: Path) -> int:
-    found: int = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
-    return found
-
-
 def test_what_is_in_the_way_stays(training: Path, tmp_path: Path) -> None:
     out = tmp_path / "mine"
     out.mkdir()
@@ -151,11 +119,3 @@ def test_an_export_says_what_the_workers_of_its_training_have_cost(training: Pat
 
     cost = json.loads((tmp_path / "out" / "training_cost.json").read_text(encoding="utf-8"))
     assert cost == {"calls": 9, "tokens": 190, "usd": 1.0}
-
-
-def test_the_card_has_what_held_out_tasks_said(trained: Setup, tmp_path: Path) -> None:
-    assert main(["export", str(trained.out), "-o", str(tmp_path / "out")]) == 0
-
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert re.search(r"\| base \| 0 \| \d+\.\d % \| \d+\.\d % \|", card)
-    assert "| base | 6 |" in card

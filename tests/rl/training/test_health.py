@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,7 @@ import pytest
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import CUT, Sample, Scored
-from wfdsl_rl.training.health import HealthChecks, collapse_of, warnings_for
-from wfdsl_rl.training.samples import Iteration, SampleFiles, iteration_of
+from wfdsl_rl.training.samples import HealthChecks, Iteration, SampleFiles, collapse_of, iteration_of, warnings_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +57,12 @@ def first(count: int, **change: Any) -> Callable[[int], Any]:
     return lambda number: change if number < count else {}
 
 
-def codes(samples: list[Sample], entry: dict[str, Any] | None = None, *, best_valid: float = 0.0) -> set[str]:
-    statistics = iteration_of(samples)
-    return set(warnings_for(entry or {}, samples, statistics, best_valid=best_valid))
+def codes(samples: list[Sample], entry: dict[str, Any] | None = None) -> set[str]:
+    return set(warnings_for(entry or {}, samples, iteration_of(samples)))
 
 
 def test_a_training_that_goes_well_has_no_warning() -> None:
-    assert codes(batch(), {"entropy": 0.4, "reward": 0.7}, best_valid=1.0) == set()
+    assert codes(batch(), {"entropy": 0.4, "reward": 0.7}) == set()
     assert codes(batch(), {"entropy": None}) == set()
 
 
@@ -73,34 +70,17 @@ def test_a_training_that_goes_well_has_no_warning() -> None:
     ("change", "code"),
     [
         (lambda number: {"outcome": "invalid" if number % 4 else "right"}, "few-valid"),
-        (lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}, "fewer-valid"),
         (lambda number: {"outcome": "failed" if number % 3 == 0 else "right"}, "no-score"),
-        (lambda number: {"answer": "leaves  Bern at\nnine"}, "copied"),
         (lambda number: {"row": number}, "constant-groups"),
         (lambda number: {"problem": CUT, "outcome": "invalid"} if number < 5 else {}, "cut"),
     ],
 )
 def test_completions_show_what_goes_wrong(change: Callable[[int], Any], code: str) -> None:
-    assert code in codes(batch(change), best_valid=0.95)
+    assert code in codes(batch(change))
 
 
 def test_an_entropy_of_nearly_0_is_seen() -> None:
     assert codes(batch(), {"entropy": 0.001}) == {"low-entropy"}
-
-
-def test_a_share_of_valid_completions_that_was_never_higher_has_not_fallen() -> None:
-    assert codes(batch(lambda number: {"outcome": "invalid" if number % 4 == 0 else "right"}), best_valid=0.8) == set()
-
-
-def test_one_constant_workflow_is_seen_but_a_few_different_ones_are_not() -> None:
-    same = [replace(each, scored=sample(0).scored) for each in batch()]
-
-    assert codes(same) == {"one-workflow"}
-    assert codes([*same[:36], *batch()[1:5]]) == set()
-
-
-def test_a_short_answer_may_stand_in_its_question() -> None:
-    assert codes(batch(lambda number: {"answer": "nine"})) == set()
 
 
 def test_a_problem_is_told_once_and_only_after_it_has_lasted() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.training.data import setup_rows
-from wfdsl_rl.training.estimate import require_feasible
+from wfdsl_rl.training.data import Draw, make_rows
 from wfdsl_rl.training.plan import Setup, read_plan
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def setup_of(tmp_path: Path, *settings: str) -> Setup:
 
 
 def rows_of(setup: Setup) -> list[dict[str, Any]]:
-    from wfdsl_rl.training.data import Draw
-
-    return setup_rows(setup, setup.tasks, count=2, draw=Draw())
+    return make_rows(setup, setup.tasks, count=2, draw=Draw())
 
 
 @pytest.mark.parametrize(
@@ -94,7 +92,7 @@ def test_arguments_of_trl_that_keys_of_ours_set_are_refused(key: str, ours: str)
     plan = read_plan(PRESET, [f"train.trl.{key}"])
 
     with pytest.raises(UsageError) as refused:
-        require_feasible(plan.train, plan.pool, ("sft", "base"))
+        plan.train.require_feasible(plan.pool, ("sft", "base"))
 
     assert ours in str(refused.value)
 
@@ -104,7 +102,7 @@ def test_arguments_that_trl_does_not_take_are_refused(table: dict[str, Any], tmp
     pytest.importorskip("trl", reason="needs trl, in the extra rl")
     from wfdsl_rl.training.grpo import grpo_config
 
-    train = read_plan(PRESET).train.model_copy(update={"trl": table})
+    train = replace(read_plan(PRESET).train, trl=table)
 
     with pytest.raises(UsageError) as refused:
         grpo_config(train.grpo("base"), train, tmp_path, evaluate=False, resumed=False)
@@ -129,7 +127,7 @@ def test_the_first_and_the_last_iteration_learn(tmp_path: Path) -> None:
 
     train = read_plan("paper-7b", ["train.trl={}"]).train
     for schedule in ("cosine", "constant", "constant_with_warmup"):
-        stage = train.grpo("base").model_copy(update={"lr_scheduler_type": schedule})
+        stage = replace(train.grpo("base"), lr_scheduler_type=schedule)
         config = grpo_config(stage, train, tmp_path, evaluate=False, resumed=False)
         optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
         scheduler = get_scheduler(

@@ -149,7 +149,7 @@ def test_a_script_fits_and_says_what_the_dry_run_says_that_it_needs(
 
     memory = sum(dry_run(words, capsys)["memory"].values())
 
-    assert memory < 76  # a GPU of 80 GB has a little less than 80 GiB
+    assert memory < 60  # of 80 GB, activations of 8 completions need about 15
     script = (ROOT / f"docs/examples/gpus/{name}.sh").read_text()
     assert f" {memory:,.0f} GiB of {'the' if name.startswith('1-') else 'each'} GPU" in script
 

@@ -12,6 +12,7 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
+from tests.rl.training.toy import rows_setup  # noqa: E402
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.tasks.task import Task  # noqa: E402
@@ -110,7 +111,7 @@ def test_each_stage_saves_a_checkpoint_before_its_end(preset: str, tmp_path: Pat
 def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
     plan = read_plan(preset)
     task = Task(id="longest", question="q" * LONGEST_QUESTION, gold="1", kind="text")
-    row = make_rows([task], plan.pool, plan.prompt, count=1, max_steps=plan.max_steps, draw=Draw())[0]
+    row = make_rows(rows_setup(plan.pool, plan.prompt, max_steps=plan.max_steps), [task], count=1, draw=Draw())[0]
     stage = plan.train.grpo("recursion")
     first = "c" * (CHARS_PER_TOKEN * stage.max_completion_length)
     reply = "r" * (MAX_RESPONSE_CHARS + 1)

@@ -39,7 +39,7 @@ def generic(trained: Setup, out: Path, *, sft: SftStage = SFT, **train: Any) -> 
     """The small world, from a model that can write."""
     stages = {**TRAIN.stages, "sft": sft}
     changed = {"stages": stages, "model": str(trained.folder("sft") / "final"), "prefix_cache": True, **train}
-    return replace(trained, out=out, train=TRAIN.model_copy(update=changed), max_steps=2)
+    return replace(trained, out=out, train=replace(TRAIN, **changed), max_steps=2)
 
 
 def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_workflows_are_run_and_chosen_once(trained: Setup, tmp_path: Path) -> No
 
 
 def test_the_model_can_write_the_candidates_itself(trained: Setup, tmp_path: Path) -> None:
-    sft = SFT.model_copy(update={"rows": "policy", "candidates": 4})
+    sft = replace(SFT, rows="policy", candidates=4)
     setup = generic(trained, tmp_path, sft=sft)
     able, kinds = 0, {task.id: task.kind for task in setup.tasks}
 

@@ -30,7 +30,7 @@ def test_each_stage_has_curves_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("WANDB_SILENT", "true")
     setup = a_setup(tmp_path / "shown")
     train = with_stage(with_stage(setup.train, "sft", max_steps=10), "base", max_steps=2)
-    train = train.model_copy(update={"trl": {"report_to": ["tensorboard", "wandb"]}})
+    train = replace(train, trl={"report_to": ["tensorboard", "wandb"]})
 
     run_pipeline(replace(setup, train=train), ("sft", "base"))
 

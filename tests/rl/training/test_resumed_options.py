@@ -25,6 +25,8 @@ name = "four"
 provider = "scripted"
 options = { replies = ["4"], repeat = true }
 limits = { concurrency = 2 }
+max_tokens = 5
+prices = { input = 1.0, output = 1.0 }
 
 [budget]
 calls = 1
@@ -123,9 +125,12 @@ def test_a_setting_that_changes_the_result_is_refused(folder: Path, capsys: pyte
     assert "resolved.json: train changed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("limit", ["calls = 1", "usd = 1e-9"])
 def test_a_spent_budget_names_the_command_that_continues_the_training(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    limit: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    in_file("train.toml", "calls = 1", limit)(folder)
+
     def score_two(setup: Any, *_: Any, **__: Any) -> str:
         with Reward(setup.pool, setup.tasks, options=setup.options) as reward:
             reward.sync([completion("Solve it.")] * 2, ["t1", "t2"])
@@ -136,5 +141,4 @@ def test_a_spent_budget_names_the_command_that_continues_the_training(
     assert main(["--resume", "out"]) == 4
 
     said = capsys.readouterr().err
-    assert "the budget of 1 call is spent; continue with a larger budget" in said
-    assert said.endswith(": wfdsl-train --resume out --set budget.calls=N\n")
+    assert said.endswith(f": wfdsl-train --resume out --set budget.{limit.split(maxsplit=1)[0]}=N\n")

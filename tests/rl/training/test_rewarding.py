@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.rl.training.toy import rows_setup
 from wfdsl.experiment import Experiment
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.record import BudgetExhausted
@@ -39,7 +40,7 @@ async def down(messages: list[dict[str, Any]]) -> str:
 
 def rows(tasks: Sequence[Task], prompt: Prompt, split: str = "train", pool: Pool | None = None) -> list[dict[str, Any]]:
     offered = pool or Pool.from_functions([up])
-    return make_rows(tasks, offered, prompt, count=2, max_steps=5, draw=Draw(), split=split)
+    return make_rows(rows_setup(offered, prompt), tasks, count=2, draw=Draw(), split=split)
 
 
 async def asked(reward: Reward, batch: list[dict[str, Any]], texts: list[str], step: int = 0) -> dict[str, float]:
@@ -60,15 +61,12 @@ async def test_a_training_without_outcomes_stops_and_an_evaluation_does_not(
 ) -> None:
     told: list[Sequence[Sample]] = []
     reward = Reward(Pool.from_functions([down]), tasks, end_of_text=END, listeners=[told.append])
-    ungraded = Reward(Pool.from_functions([up]), tasks, end_of_text=END, grades=False)
 
     await asked(reward, rows(tasks, prompt, "eval"), [RIGHT, RIGHT])
 
     assert [sample.reward for sample in told[0]] == [None, None]
     with pytest.raises(NoScore):
         await asked(reward, rows(tasks, prompt), [RIGHT, RIGHT])
-    with pytest.raises(NoScore):
-        await asked(ungraded, rows(tasks, prompt), [RIGHT, RIGHT])
 
 
 async def test_what_listeners_return_is_logged(tasks: tuple[Task, ...], prompt: Prompt) -> None:

@@ -83,9 +83,14 @@ def begin_with_fsdp(self, *arguments, fsdp_plugin=None, **options):
         self.distributed_type = DistributedType.FSDP
 
 
-def generate(trainer, prompt_ids, *about, **options):
+def begin_with_completions(self, *arguments, **options):
+    made(self, *arguments, rollout_func=generate, **options)
+
+
+def generate(prompts, trainer):
     rank, tokenizer = trainer.accelerator.process_index, trainer.processing_class
-    Path(f"rank-{rank}.pid").write_text(str(os.getpid()))
+    if not (own := Path(f"rank-{rank}.pid")).exists():
+        own.write_text(str(os.getpid()))
     while trainer.state.global_step >= 2 and Path("hold").exists():
         time.sleep(0.05)
     if Path(f"broken-{rank}").exists():
@@ -97,7 +102,12 @@ def generate(trainer, prompt_ids, *about, **options):
         text = f'model_id = [{worker}]\\nsubtasks = ["Solve it."]\\naccess_list = [[]]'
         return tokenizer(text)["input_ids"] + [tokenizer.eos_token_id]
 
-    return [ids(rank * len(prompt_ids) + at) for at in range(len(prompt_ids))], None
+    chats = [tokenizer.apply_chat_template(each, add_generation_prompt=True, return_dict=False) for each in prompts]
+    return {
+        "prompt_ids": chats,
+        "completion_ids": [ids(rank * len(prompts) + at) for at in range(len(prompts))],
+        "logprobs": None,
+    }
 
 
 def step(trainer, model, *batch, **options):
@@ -116,7 +126,7 @@ if __name__ == "__main__":
 
     begin, AcceleratorState.__init__ = AcceleratorState.__init__, begin_with_fsdp
     trained, GRPOTrainer.training_step = GRPOTrainer.training_step, step
-    GRPOTrainer._generate_single_turn = generate
+    made, GRPOTrainer.__init__ = GRPOTrainer.__init__, begin_with_completions
     sys.exit(main())
 '''
 SHARDED = {"fsdp": ("--set", "train.fsdp=on")}

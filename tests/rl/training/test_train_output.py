@@ -6,8 +6,6 @@ import heapq
 import json
 import math
 import random
-import re
-import shlex
 from importlib.metadata import requires
 from itertools import count
 from pathlib import Path
@@ -15,16 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.rl.training.qwen import seven
 from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.cli.train_output import Progress, figures
 from wfdsl_rl.training import estimate
 from wfdsl_rl.training.config import GrpoStage, TrainConfig, share_of
-from wfdsl_rl.training.estimate import GIB, LATENCY_S, LATENCY_SPREAD
-
-LORA = ("train.processes=1", "train.fsdp=off", "train.lora.r=32")
-"""One GPU."""
+from wfdsl_rl.training.estimate import LATENCY_S, LATENCY_SPREAD
 
 TRAIN = TrainConfig(model="new", tasks="x", stages={"base": GrpoStage(max_steps=100)})
 
@@ -36,9 +30,9 @@ def entry(step: int, **more: float) -> dict[str, object]:
 def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(capsys: pytest.CaptureFixture[str]) -> None:
     seconds = count()
 
-    with Progress(TRAIN, ("base",), as_json=False, clock=lambda: float(next(seconds)) * 3) as progress:
-        for step in range(1, 12):
-            progress.on_metrics(entry(step, usd=0.25))
+    progress = Progress(TRAIN, ("base",), clock=lambda: float(next(seconds)) * 3)
+    for step in range(1, 12):
+        progress.on_metrics(entry(step, usd=0.25))
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("base 10/100: reward 0.500  valid 0.900  accuracy 0.250  steps 2.000")
@@ -48,8 +42,8 @@ def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(caps
 
 
 def test_costs_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(TRAIN, ("base",), as_json=False) as progress:
-        progress.on_metrics(entry(10))
+    progress = Progress(TRAIN, ("base",))
+    progress.on_metrics(entry(10))
 
     assert "$" not in capsys.readouterr().err
 
@@ -57,9 +51,9 @@ def test_costs_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str
 def test_a_training_says_how_many_workflows_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
     seconds = iter([0.0, 30.0, 61.0, 61.0, 90.0])
 
-    with Progress(TRAIN, ("base",), as_json=False, clock=lambda: next(seconds)) as progress:
-        for left in (200, 3, 2):
-            progress.on_wait(left, 256)
+    progress = Progress(TRAIN, ("base",), clock=lambda: next(seconds))
+    for left in (200, 3, 2):
+        progress.on_wait(left, 256)
 
     assert capsys.readouterr().err == "waiting for 3 of 256\n"
 
@@ -77,19 +71,10 @@ def test_a_training_ends_with_its_figures(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(TRAIN, ("base",), as_json=False) as progress:
-        progress.on_metrics({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
+    progress = Progress(TRAIN, ("base",))
+    progress.on_metrics({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
 
     assert capsys.readouterr().err == "base 7: held out: reward 0.750  accuracy 0.625\n"
-
-
-def test_json_lines_are_entries_and_messages(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(TRAIN, ("base",), as_json=True) as progress:
-        progress.say("hello")
-        progress.on_metrics(entry(3))
-
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert told == [{"message": "hello"}, entry(3)]
 
 
 @pytest.fixture
@@ -107,80 +92,9 @@ def dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-@pytest.mark.parametrize(
-    "words", [("--stage", "base", "--seed", "0", "--out", "a folder"), ("--set", 'train.trl.note="a b"')]
-)
-def test_the_launch_command_has_what_was_given_and_can_be_run(words: tuple[str, ...], dry_run: Any) -> None:
-    """The words after the module are read again, as torchrun would pass them on."""
-    program, flag, number, *module = shlex.split(dry_run(words=words)["launch"])
-
-    assert (program, flag, number, module[:2]) == ("torchrun", "--nproc_per_node", "2", ["-m", "wfdsl_rl.cli.train"])
-    assert module[2:] == ["paper-7b", *words]
-    assert dry_run(words=tuple(module[3:]))["launch"] == shlex.join([program, flag, number, *module])
-
-
-def test_one_process_is_a_plain_one_on_one_gpu(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    launch = dry_run(*LORA)["launch"]
-
-    assert launch.startswith("CUDA_VISIBLE_DEVICES=0 wfdsl-train paper-7b --set train.processes=1 --set ")
-    assert main(["smollm2-135m", "--dry-run", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["launch"] == "wfdsl-train smollm2-135m"  # on a CPU
-
-
-def test_a_resumed_training_is_launched_by_its_folder(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    begun = {"experiment": "paper-7b", "command": {"settings": ["train.processes=4"], "stage": "base", "async": False}}
-    Path("begun").mkdir()
-    Path("begun/resolved.json").write_text(json.dumps(begun), encoding="utf-8")
-
-    assert main(["--resume", "begun", "--dry-run", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["launch"] == "torchrun --nproc_per_node 4 -m wfdsl_rl.cli.train --resume begun"
-
-
-def test_the_server_of_vllm_is_started_first_and_needs_a_gpu(dry_run: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["paper-7b", "--dry-run", "--set", "train.trl.vllm_mode=server"]) == 0
-    assert "start vLLM's server before it" in capsys.readouterr().out
-
+def test_the_server_of_vllm_needs_a_gpu(dry_run: Any) -> None:
     shown = dry_run("train.trl.vllm_mode=server")
     assert any(line.startswith("GPUs: 3") for line in shown["missing"])
-
-
-def test_a_second_round_counts_the_first_one_and_a_long_reply(dry_run: Any) -> None:
-    def tokens(*settings: str) -> int:
-        shown = dry_run("train.trl.vllm_max_model_length=1", *settings, words=("--stage", "recursion"))
-        (line,) = (line for line in shown["missing"] if line.startswith("train.trl.vllm_max_model_length"))
-        return int(re.findall(r"set it to (\d+)", line)[0])
-
-    first, second = tokens("train.stages.recursion.forced=0"), tokens()
-
-    assert 1024 + 4096 < second - first < 1024 + 4096 + 400  # the completion, the reply, and words around it
-    shorter = tokens("train.stages.recursion.max_completion_length=24")
-    assert second - shorter == 2 * 1000  # the first completion and the second
-
-
-def test_prompts_are_as_long_as_the_longest_question(dry_run: Any) -> None:
-    rows = [{"id": str(at), "question": "x" * 3 * at, "gold": "4", "kind": "math"} for at in (1, 2, 901)]
-    Path("mix.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]), encoding="utf-8")
-    Path("long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-    own = f"train.model={seven(Path('model'))}"
-    short, long = (dry_run(own, f"train.tasks={name}.jsonl", words=("--stage", "base")) for name in ("mix", "long"))
-
-    of_short, of_long = (each["memory"]["activations"] for each in (short, long))
-    assert of_long - of_short == pytest.approx(8 * 899 * 3584 * (28 * 2 + 66) / GIB, rel=0.01)
-
-
-def test_a_context_that_is_too_short_for_second_rounds_is_said(dry_run: Any) -> None:
-    def said(*settings: str, words: tuple[str, ...] = ()) -> list[str]:
-        shown = dry_run(*settings, words=words)
-        return [line for line in shown["missing"] if line.startswith("train.trl.vllm_max_model_length")]
-
-    (line,) = said("train.trl.vllm_max_model_length=6144")
-    longer = re.findall(r"set it to (\d+)", line)[0]
-    assert not said(f"train.trl.vllm_max_model_length={longer}")
-    assert not said("train.trl.vllm_max_model_length=6144", words=("--stage", "base"))
-    assert not said("train.trl.vllm_max_model_length=6144", "train.trl.vllm_mode=server")
-    assert not said()  # the preset's is long enough
 
 
 def test_processes_that_cannot_share_completions_are_refused_as_at_a_start(
@@ -204,7 +118,7 @@ def test_processes_that_cannot_share_completions_are_refused_as_at_a_start(
 
 @pytest.mark.parametrize(
     "setting",
-    ["vllm_gpu_memory_utilization=abc", "vllm_max_model_length=8k", "bf16=no"],
+    ["vllm_gpu_memory_utilization=abc", "use_vllm=no"],
 )
 def test_arguments_of_trl_that_the_dry_run_reads_have_their_types(
     setting: str, capsys: pytest.CaptureFixture[str]

@@ -24,8 +24,8 @@ from wfdsl.grading.sandbox import SandboxMissing  # noqa: E402
 from wfdsl.tasks.task import CodeTests, Task  # noqa: E402
 from wfdsl_rl.scoring import RewardValues  # noqa: E402
 from wfdsl_rl.training import estimate  # noqa: E402
-from wfdsl_rl.training.callbacks import Diverged, MetricLines  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
+from wfdsl_rl.training.stages import Diverged, MetricLines  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,16 +53,17 @@ def test_groups_without_outcomes_are_left_out_counted_and_told(
 ) -> None:
     said: list[str] = []
     advantages: list[tuple[str, float]] = []
-    plain = GRPOTrainer._generate_and_score_completions
-
-    def watched(self: Any, inputs: list[dict[str, Any]]) -> Any:
-        made = plain(self, inputs)
-        if self.model.training:
-            advantages.extend(zip((row["task"] for row in inputs), made["advantages"].tolist(), strict=True))
-        return made
-
-    monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", watched)
     setup = from_warmup(trained, tmp_path, max_steps=1, eval_steps=1, save_steps=1)
+    plain = GRPOTrainer.compute_loss
+
+    def watched(self: Any, model: Any, inputs: dict[str, Any], *rest: Any, **named: Any) -> Any:
+        if model.training:
+            prompts = self.processing_class.batch_decode(inputs["prompt_ids"], skip_special_tokens=True)
+            asked = [next(task.id for task in setup.tasks if task.question in prompt) for prompt in prompts]
+            advantages.extend(zip(asked, inputs["advantages"].tolist(), strict=True))
+        return plain(self, model, inputs, *rest, **named)
+
+    monkeypatch.setattr(GRPOTrainer, "compute_loss", watched)
     setup = replace(setup, pool=a_pool(tuple(map(down_for_math, WORKERS))), say=said.append)
 
     run_pipeline(setup, ("base",))
@@ -88,7 +89,7 @@ def failed_groups(kept: list[dict[str, Any]]) -> set[str]:
 def test_a_gradient_that_is_no_finite_number_stops_the_training(trained: Setup, tmp_path: Path) -> None:
     setup = from_warmup(trained, tmp_path, max_steps=2, scale_rewards="none")
     reward = RewardValues(right=1e36)
-    setup = replace(setup, train=setup.train.model_copy(update={"reward": reward}), eval_tasks=())
+    setup = replace(setup, train=replace(setup.train, reward=reward), eval_tasks=())
 
     with pytest.raises(Diverged, match="use a smaller learning rate for the stage base"):
         run_pipeline(setup, ("base",))
@@ -120,7 +121,7 @@ def test_what_cannot_be_trained_is_said_before_anything_is_begun(
     trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], message: str
 ) -> None:
     monkeypatch.setattr(estimate, "find_spec", lambda name: None if name == "vllm" else name)
-    setup = replace(trained, out=tmp_path / "out", train=trained.train.model_copy(update=change))
+    setup = replace(trained, out=tmp_path / "out", train=replace(trained.train, **change))
 
     with pytest.raises(UsageError, match=message):
         run_pipeline(setup, ("sft", "base"))
@@ -131,7 +132,7 @@ def test_what_cannot_be_trained_is_said_before_anything_is_begun(
 def test_a_folder_without_weights_is_no_model(trained: Setup, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(trained.folder("sft") / "final", folder, ignore=shutil.ignore_patterns("*.safetensors"))
-    setup = replace(trained, out=tmp_path / "out", train=trained.train.model_copy(update={"model": str(folder)}))
+    setup = replace(trained, out=tmp_path / "out", train=replace(trained.train, model=str(folder)))
 
     with pytest.raises(UsageError, match=r"train.model: the folder .* has no weights .*; copy them there"):
         run_pipeline(setup, ("base",))

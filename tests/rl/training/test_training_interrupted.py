@@ -24,7 +24,6 @@ from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, sa
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.experiment import Experiment  # noqa: E402
 from wfdsl.interpreter.journal_file import Owner  # noqa: E402
-from wfdsl_rl.training.callbacks import drop_lines_after  # noqa: E402
 from wfdsl_rl.training.pipeline import DiskFull, run_pipeline  # noqa: E402
 from wfdsl_rl.training.plan import (  # noqa: E402
     DONE,
@@ -32,6 +31,7 @@ from wfdsl_rl.training.plan import (  # noqa: E402
     RUNNING,
     run_options,
 )
+from wfdsl_rl.training.stages import drop_lines_after  # noqa: E402
 
 if TYPE_CHECKING:
     from tests.rl.training.toy import AsyncWorker

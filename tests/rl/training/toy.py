@@ -83,8 +83,8 @@ TRAIN = TrainConfig(model="new", tasks="toy", stages={"sft": SFT, "base": BASE, 
 
 def with_stage(train: TrainConfig, name: str, **changes: Any) -> TrainConfig:
     """A training with some keys of a stage changed."""
-    stage = train.stages[name].model_copy(update=changes)
-    return train.model_copy(update={"stages": {**train.stages, name: stage}})
+    stage = replace(train.stages[name], **changes)
+    return replace(train, stages={**train.stages, name: stage})
 
 
 PROMPT = Path(__file__).parent / "prompt.toml"
@@ -159,6 +159,14 @@ max_completion_length = 40
     return folder / "experiment.toml"
 
 
+def rows_setup(pool: Pool, prompt: Prompt | None = None, **named: Any) -> Setup:
+    """As much of a training as rows are made of."""
+    from wfdsl_rl.training.plan import Setup
+
+    plain = {"train": TRAIN, "max_steps": 5, "tasks": TASKS, "eval_tasks": (), "out": Path("none")}
+    return Setup(pool=pool, prompt=prompt or a_prompt(), **{**plain, **named})
+
+
 def a_setup(out: Path) -> Setup:
     """The training, with what it says kept to itself."""
     from wfdsl_rl.training.plan import Setup
@@ -168,7 +176,7 @@ def a_setup(out: Path) -> Setup:
         write_model(model)
         rows.write_text("".join(json.dumps(row) + "\n" for row in sft_rows()), encoding="utf-8")
     return Setup(
-        train=with_stage(TRAIN, "sft", rows=str(rows)).model_copy(update={"model": str(model)}),
+        train=replace(with_stage(TRAIN, "sft", rows=str(rows)), model=str(model)),
         prompt=a_prompt(),
         max_steps=5,
         pool=a_pool(),
@@ -182,7 +190,7 @@ def a_setup(out: Path) -> Setup:
 def from_warmup(trained: Setup, out: Path, **base: Any) -> Setup:
     """A training of the base stage alone from the model that was warmed up, with some settings of the stage changed."""
     model = str(trained.folder("sft") / "final")
-    return replace(trained, out=out, train=with_stage(TRAIN, "base", **base).model_copy(update={"model": model}))
+    return replace(trained, out=out, train=replace(with_stage(TRAIN, "base", **base), model=model))
 
 
 def train_stage(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
 from wfdsl.evaluation.baselines.embeddings import embed, nearest
@@ -84,11 +84,10 @@ class BestFixedByKind(BestFixed):
     name = "best-fixed-by-kind"
     calls = "as `best-fixed`"
     simplifies = "nothing; the kinds have to be known of the validation tasks; our choice"
-    by: Literal["domain", "family"] = option("domain", "what a kind is: a field of the tasks' metadata")
 
     async def fit(self, training_set: TrainingSet) -> Router:
         """Search for all questions with half of the calls, and from there for each kind with the rest."""
-        kinds = [str(task.metadata.get(self.by) or task.kind) for task in training_set.validation.tasks]
+        kinds = [str(task.metadata.get("domain") or task.kind) for task in training_set.validation.tasks]
         start = await self._start(training_set)
         common = await self._search(training_set, range(len(kinds)), self.search_calls // 2, start)
         known, calls = list(dict.fromkeys([*start, *common])), self.search_calls // 2 // len(set(kinds))

@@ -1,6 +1,6 @@
 """How trainings on the gym went: the exact value of each iteration's workflows, by kind of question.
 
-`python -m wfdsl_rl.gym.curves FOLDER... --out curves.svg` draws the stage `base` of one or several trainings.
+`python docs/pictures/gym_training.py FOLDER... --out curves.svg` draws the stage `base` of one or several trainings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def values(folder: Path) -> dict[Kind, list[float]]:
         of_kind: dict[Kind, list[float]] = defaultdict(list)
         for line in gzip.decompress(file.read_bytes()).splitlines():
             row = json.loads(line)
-            of_kind[row["family"]].append(_value(row, row["family"]))
+            of_kind[row["domain"]].append(_value(row, row["domain"]))
         for kind in KINDS:
             found[kind].append(fmean(of_kind[kind]))
     return found
