@@ -75,14 +75,16 @@ def edges_in(svg: str) -> set[tuple[int, int]]:
 
 
 def _box(group: ET.Element) -> Box:
-    texts = ["".join(text.itertext()) for text in group.iter(f"{SVG}text")]
+    written = [("".join(text.itertext()), text.attrib["class"]) for text in group.iter(f"{SVG}text")]
+    texts = [text for text, _ in written]
     outline = [each for each in group if each.attrib.get("class") == "box"][-1]  # the front card of a stack
     if "d" in outline.attrib:  # cut corners
         x, y, across, cut, _, down, *_ = map(float, _NUMBER.findall(outline.attrib["d"]))
         left, top, width, height = x - cut, y, across + 2 * cut, down + 2 * cut
     else:
         left, top, width, height = (float(outline.attrib[name]) for name in ("x", "y", "width", "height"))
-    listed = texts[0] if texts[0] != "steps" else " ".join(text for text in texts if re.fullmatch(r"[\d, -]+", text))
+    members = [text for text, style in written if style == "small" and re.fullmatch(r"[\d, -]+", text)]
+    listed = texts[0] if texts[0] != "steps" else " ".join(members)
     return Box(tuple(_indices(listed)), "sees all" in texts, left, left + width, top, top + height)
 
 
