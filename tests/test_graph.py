@@ -126,41 +126,6 @@ def test_depth_and_width_agree_with_the_longest_path_and_the_generations(workflo
     assert all(graph_of(workflow).waves[step] == wave for wave, steps in enumerate(generations) for step in steps)
 
 
-@given(workflows(), st.data())
-def test_the_critical_path_is_the_heaviest_path_to_the_answer(workflow: Workflow, data: st.DataObject) -> None:
-    costs = data.draw(st.lists(st.integers(0, 9), min_size=len(workflow), max_size=len(workflow)))
-    dag, last = to_dag(workflow), len(workflow) - 1
-    starts = [step for step in graph_of(workflow).live if not workflow.sees(step)]
-    paths = [
-        path for start in starts for path in ([[last]] if start == last else nx.all_simple_paths(dag, start, last))
-    ]
-
-    length, steps = graph_of(workflow).critical_path(costs)
-
-    assert length == max(sum(costs[step] for step in path) for path in paths)
-    assert list(steps) in paths
-    assert sum(costs[step] for step in steps) == length
-
-
-def test_a_critical_path_by_hand() -> None:
-    workflow = shape((), (0,), (), (1, 2), (0,), (3,))
-
-    assert graph_of(workflow).critical_path([1, 2, 5, 1, 99, 1]) == (7, (2, 3, 5))
-
-
-@pytest.mark.parametrize(
-    ("costs", "message"),
-    [([1.0], "step 1 has no cost"), ({0: 1.0}, "step 1"), ([1, -1], "step 1 is -1.0"), ([1, float("nan")], "nan")],
-)
-def test_costs_that_make_no_sense_are_named(costs: list[float] | dict[int, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        graph_of(shape((), (0,))).critical_path(costs)
-
-
-def test_only_live_steps_need_costs() -> None:
-    assert graph_of(shape((), (), (0,))).critical_path({0: 2, 2: 3}) == (5, (0, 2))
-
-
 SOLVE5 = ["Solve."] * 5
 
 
@@ -221,14 +186,13 @@ def test_a_workflow_without_steps_has_no_shape() -> None:
     empty = graph_of(Workflow(()))
 
     assert (empty.depth, empty.width, empty.calls, empty.topology) == (0, 0, 0, "single")
-    assert empty.critical_path([]) == (0.0, ())
 
 
 def test_thousands_of_steps_need_no_recursion() -> None:
     workflow = Workflow(tuple(Step(0, "Refine.", (i - 1,) if i else ()) for i in range(5000)))
 
     assert graph_of(workflow).topology == "chain"
-    assert graph_of(workflow).critical_path([1.0] * 5000).length == 5000
+    assert graph_of(workflow).depth == 5000
 
 
 def test_the_shape_needs_no_graph_library() -> None:

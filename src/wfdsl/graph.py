@@ -1,4 +1,4 @@
-"""The DAG of a workflow: a networkx graph with its live steps, topology class, schedule and critical path.
+"""The DAG of a workflow: a networkx graph with its live steps, topology class and schedule.
 
 A graph is made once per workflow and cached; the interpreter runs from its schedule. Which steps are live is decided
 in one place, `wfdsl.language.check.live_steps`, which the checker uses too.
@@ -7,11 +7,11 @@ in one place, `wfdsl.language.check.live_steps`, which the checker uses too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL
@@ -38,13 +38,6 @@ class Schedule:
     """The dead steps that are left out."""
     workers: tuple[int | str, ...]
     """The workers of the steps to run, each once."""
-
-
-class CriticalPath(NamedTuple):
-    """The chain of live steps that a run cannot be faster than, and the sum of its costs (in the unit of the costs)."""
-
-    length: float
-    steps: tuple[int, ...]
 
 
 @lru_cache(maxsize=_CACHED)
@@ -175,30 +168,6 @@ class Graph:
             workers=tuple(dict.fromkeys(self.workflow[step].worker for step in steps if step in run)),
         )
 
-    def critical_path(self, costs: Sequence[float] | Mapping[int, float]) -> CriticalPath:
-        """The most expensive path to the answer under the given cost of each step, such as seconds.
-
-        Among equally expensive paths, each step is reached from the earliest step possible.
-
-        Raises:
-            ValueError: a live step has no cost, or one that is negative or not a number.
-        """
-        arrival: dict[int, float] = {}
-        came_from: dict[int, int | None] = {}
-        for step in sorted(self.live):
-            before = max(self.sees[step], key=arrival.__getitem__, default=None)
-            came_from[step] = before
-            arrival[step] = _cost(costs, step) + (0.0 if before is None else arrival[before])
-        if not arrival:
-            return CriticalPath(0.0, ())
-        last = len(self.sees) - 1
-        path: list[int] = []
-        step_back: int | None = last
-        while step_back is not None:
-            path.append(step_back)
-            step_back = came_from[step_back]
-        return CriticalPath(arrival[last], tuple(reversed(path)))
-
 
 def to_dag(
     workflow: Workflow, *, names: Sequence[str] | None = None, conductors: Collection[int] = ()
@@ -238,13 +207,3 @@ def _attributes(step: Step, conductors: Collection[int]) -> dict[str, Any]:
         "conductor": is_conductor(step, conductors),
         "depth": step.depth,
     }
-
-
-def _cost(costs: Sequence[float] | Mapping[int, float], step: int) -> float:
-    try:
-        cost = float(costs[step])
-    except (IndexError, KeyError):
-        raise ValueError(f"step {step} has no cost: give one for every live step") from None
-    if not cost >= 0:
-        raise ValueError(f"the cost of step {step} is {cost}: give a number that is 0 or more")
-    return cost

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli import runs_again, runs_show
+from wfdsl.cli import runs_again
 from wfdsl.cli.display.streams import visible
 from wfdsl.cli.options import argument, complete_runs, count
 from wfdsl.cli.output import OK, USAGE, print_json, print_now
@@ -35,7 +35,6 @@ EXAMPLES = (
     "wfdsl runs export > runs.jsonl",
 )
 _ACTIONS = {
-    "show": ("show everything that happened in a run", runs_show.configure, runs_show.execute),
     "resume": ("resume a run that was interrupted", runs_again.configure_resume, runs_again.execute_resume),
     "redo": ("ask one step of a run again, in a new run", runs_again.configure_redo, runs_again.execute_redo),
 }
@@ -62,6 +61,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             each.add_argument(option, default=argparse.SUPPRESS, **more)
     for name, (about, configure_action, _) in _ACTIONS.items():
         configure_action(actions.add_parser(name, help=about, description=dedent(configure_action.__doc__ or "")))
+    shown = actions.add_parser("show", help="show everything that happened in a run, as Markdown")
+    complete_runs(shown.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest"))
+    shown.add_argument("--json", action="store_true", help="print the record as JSON, with all messages")
     removal = actions.add_parser("rm", help="remove runs and their calls")
     complete_runs(removal.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins"))
     removal.add_argument("--days", type=argument(float, least=0), metavar="N", help="those older than N days")
@@ -77,7 +79,25 @@ def execute(args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_file import default_path
 
     path = default_path()
-    return {"rm": _remove, "export": _export}.get(args.action, _list)(path, args)
+    return {"show": _show, "rm": _remove, "export": _export}.get(args.action, _list)(path, args)
+
+
+def _show(path: Path, args: argparse.Namespace) -> int:
+    """Print the record; a terminal shows what the Markdown means."""
+    from wfdsl.cli.display.consoles import stdout_console
+    from wfdsl.interpreter.journal_reading import full_id, run_of
+    from wfdsl.viewer.markdown import markdown_of
+
+    run, console = run_of(path, full_id(path, args.run)), stdout_console()
+    if args.json:
+        print(run.to_json(indent=2))
+    elif console.is_terminal:
+        from rich.markdown import Markdown
+
+        console.print(Markdown(markdown_of(run, as_written=False)))
+    else:
+        print(markdown_of(run), end="")
+    return OK
 
 
 def _remove(path: Path, args: argparse.Namespace) -> int:
