@@ -68,7 +68,7 @@ class Console:
     def _program(self, name: str, *arguments: str) -> str:
         raw, answer = io.BytesIO(), io.BytesIO()
         out = io.TextIOWrapper(raw, "utf-8", write_through=True)
-        answers = arguments[0] in ("run", "solve") and not {"--dry-run", "--show-prompt"} & {*arguments}
+        answers = arguments[0] in ("run", "solve") and "--dry-run" not in arguments
         shown = io.TextIOWrapper(answer, "utf-8", write_through=True) if answers else out
         with redirect_stderr(out), redirect_stdout(shown):
             try:
