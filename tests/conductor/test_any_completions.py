@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wfdsl import Conductor, Pool, Run, RunFailed, WorkerEntry, WorkerFailure
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from wfdsl.protocols import Call
 
+FEWER = settings(max_examples=max(10, settings().max_examples // 4))
+"""Each example is a whole conversation."""
 WORKERS = 4
 BOSS = WORKERS
 FREE = Prices(input=0.0, output=0.0)
@@ -86,6 +88,7 @@ def inside(run: Run) -> Iterator[Run]:
             yield from inside(nested)
 
 
+@FEWER
 @given(completions, answers, st.sampled_from([(), ("w0",), ("odd",), ("w3", "w0"), ("boss", "w2")]), st.booleans())
 async def test_nobody_who_is_not_offered_is_called_at_any_depth(
     completions: list[str],
@@ -104,6 +107,7 @@ async def test_nobody_who_is_not_offered_is_called_at_any_depth(
         assert not gone & {step.worker for step in nested.workflow}
 
 
+@FEWER
 @given(completions, answers, st.integers(0, 3), st.integers(0, 2))
 async def test_rounds_keep_to_their_number_and_the_answer_comes_from_the_last_that_ran(
     completions: list[str], answers: list[str | None], max_rounds: int, reasks: int
@@ -125,6 +129,7 @@ async def test_rounds_keep_to_their_number_and_the_answer_comes_from_the_last_th
     assert Run.from_json(run.to_json()) == run
 
 
+@FEWER
 @given(completions, st.lists(st.sampled_from(FORGED), min_size=1, max_size=5))
 async def test_all_shows_the_last_pair_of_the_round_before_and_nothing_else_does(
     completions: list[str], answers: list[str | None]
