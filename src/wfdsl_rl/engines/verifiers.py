@@ -51,7 +51,7 @@ class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
     async def score(self, sample: dict[str, Any]) -> Result:
         """The result of a sample (`task`, `completion`, `shown`, `true`), from the server or from this process."""
         if self.url is not None:
-            return (await _client(self.url, self.run).score([sample]))[0]
+            return (await _client(self.url, run=self.run).score([sample]))[0]
         reward = self.reward()
         rollout = Rollout(
             completion=sample["completion"],
