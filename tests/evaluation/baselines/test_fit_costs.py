@@ -57,13 +57,6 @@ def test_costs_are_kept_beside_those_of_earlier_sessions(tmp_path: Path) -> None
     assert fit_cost_table(costs)[1][:2] == [["a", "6", "90", "$0.25"], ["b", "1", "2", "-"]]
 
 
-def test_nothing_is_written_where_nobody_learned(tmp_path: Path) -> None:
-    write_fit_costs(tmp_path, {})
-
-    assert list(tmp_path.iterdir()) == []
-    assert read_fit_costs(tmp_path) == {}
-
-
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"cost": 1}}', '{"a": 3}'])
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)

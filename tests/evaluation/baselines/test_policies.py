@@ -122,11 +122,6 @@ def test_a_name_that_stands_for_nothing_is_refused_with_what_to_write(name: str,
     assert part in str(refused.value)
 
 
-def test_all_baselines_on_a_pool_without_tasks_is_an_error_that_says_how() -> None:
-    with pytest.raises(UsageError, match="validation"):
-        expanded("baselines", POOL)
-
-
 def test_a_parameter_that_no_baseline_has_is_refused() -> None:
     with pytest.raises(UsageError, match="validation"):
         expanded("baselines:validaton=x", POOL)
