@@ -84,6 +84,17 @@ def test_an_evaluation_writes_its_folder_and_prints_its_table(home: Path, capsys
     assert len(results(home)) == 20
 
 
+def test_a_dry_run_writes_nothing_and_a_finished_evaluation_asks_nothing_more(home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    assert evaluated("--dry-run") == 0
+    assert sorted(home.rglob("*")) == before
+
+    evaluated()
+    found = results(home)
+    assert main(["--resume", "out", "--no-plots"]) == 0
+    assert (results(home), calls_in_journal(home)) == (found, 20)
+
+
 def test_the_table_can_be_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evaluated("--json", "--limit", "2", "--repeats", "2")
 
@@ -91,18 +102,6 @@ def test_the_table_can_be_json(home: Path, capsys: pytest.CaptureFixture[str]) -
     assert plain == json.loads((home / "out" / "summary.json").read_text())
     assert plain["policies"][0]["overall"]["tasks"] == 2
     assert len(results(home)) == 8
-
-
-def test_a_dry_run_asks_nobody_and_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = sorted(home.rglob("*"))
-
-    code = evaluated("--dry-run", "--repeats", "3")
-
-    out = capsys.readouterr().out
-    assert code == 0
-    assert "worker:ann: 30 trials, 30 calls, at most $" in out
-    assert "all: 60 trials, 60 calls" in out
-    assert sorted(home.rglob("*")) == before
 
 
 def test_a_conductor_and_a_vote_cost_at_most_what_their_longest_replies_cost(
@@ -170,17 +169,6 @@ def test_without_a_journal_a_budget_counts_what_results_say(home: Path) -> None:
     assert code == 4
     assert len(results(home)) == 9
     assert not (home / "home").exists()
-
-
-def test_a_finished_evaluation_asks_nothing_when_it_is_resumed(home: Path) -> None:
-    evaluated()
-    before = results(home)
-
-    code = main(["--resume", "out", "--no-plots"])
-
-    assert code == 0
-    assert results(home) == before
-    assert calls_in_journal(home) == 20
 
 
 def test_a_folder_is_not_written_over(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

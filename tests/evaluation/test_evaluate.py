@@ -200,13 +200,6 @@ async def test_a_policy_that_cannot_work_on_the_pool_is_an_error_of_usage() -> N
         await trials_of(evaluation(pool, policies={"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}))
 
 
-async def test_two_tasks_of_one_name_are_refused() -> None:
-    pool, _ = pool_of(["42"])
-
-    with pytest.raises(UsageError, match="two tasks are called 'toy/t0'"):
-        await trials_of(evaluation(pool, tasks=[*tasks(1), *tasks(1)]))
-
-
 async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_running() -> None:
     async def wrong(task: Task, text: str) -> Verdict:
         raise UsageError("there is no grader `nowhere:grade`")

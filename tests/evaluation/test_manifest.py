@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from tests.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks
-from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.named import named_conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
@@ -81,14 +79,6 @@ def test_policies_are_described_so_that_any_change_shows() -> None:
 
     assert one["hash"] != two["hash"] == description_of(WorkflowPolicy(TWO))["hash"]
     assert one["workflow"][0]["subtask"] == "Solve."
-
-
-def test_a_conductor_is_described_with_its_model_and_prompt() -> None:
-    described = description_of(named_conductor(ConductorConfig(model="openai:gpt-5-mini")))
-
-    assert described["kind"] == "conductor"
-    assert described["model"]["model"] == "gpt-5-mini"
-    assert len(described["prompt"]["hash"]) == 64
 
 
 def test_a_policy_may_describe_itself() -> None:

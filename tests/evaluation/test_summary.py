@@ -45,15 +45,6 @@ def test_samples_take_what_all_results_took() -> None:
     assert first.workers == {"ann": 3, "bob": 3}
 
 
-def test_each_policy_is_compared_with_the_first() -> None:
-    (found,) = summarise(CELLS, policies=["a", "b"]).comparisons
-
-    assert (found.first, found.second) == ("b", "a")
-    assert found.difference is not None
-    assert found.difference.tasks == 3
-    assert found.difference.value == pytest.approx(1 / 3)
-
-
 def test_an_average_is_missing_where_a_benchmark_has_nothing_judged() -> None:
     trials = [trial(domain="math"), trial(task="t2", domain="code", outcome="unjudged")]
 

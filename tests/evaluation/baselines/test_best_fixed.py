@@ -36,7 +36,7 @@ async def test_the_search_finds_the_workers_the_roles_and_what_they_see() -> Non
 
     workers = staff(answer)
     pool = workers.pool()
-    policy = FittedPolicy(BestFixed(max_steps=3, search_calls=6000), Validation(tasks(6)))
+    policy = FittedPolicy(BestFixed(max_steps=3, search_calls=2500), Validation(tasks(6)))
 
     await policy.fit(pool)
 
