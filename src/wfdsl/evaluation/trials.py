@@ -215,7 +215,7 @@ def domain_of(task: Task) -> str:
 
 
 def run_id_of(evaluation: str, key: TrialKey, content: str) -> str:
-    """The run of a trial; `content` is the task's hash. The names of all runs of an evaluation begin alike."""
+    """The run of a trial; `content` is the task's hash."""
     return f"eval-{evaluation}-{hash_of([*key, content])[:20]}"
 
 
@@ -225,7 +225,7 @@ def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
     Raises:
         JournalFailure: the journal cannot be read.
     """
-    spent = (each.charged for each in summaries(journal) if each.id.startswith(f"eval-{evaluation}-"))
+    spent = (each.charged for each in summaries(journal) if each.origin.get("evaluation") == evaluation)
     return reduce(BudgetUsage.plus, spent, NOTHING_SPENT)
 
 

@@ -14,7 +14,9 @@ from wfdsl.evaluation.baselines.baseline import alone
 from wfdsl.evaluation.baselines.fitting import FittedPolicy, TrainingSet, Validation
 from wfdsl.evaluation.baselines.routers import BestWorker, Cascade, Counts, NearestNeighbours, fitting_k
 from wfdsl.evaluation.baselines.teams import team
+from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.policy_names import policies_of, policy_of
+from wfdsl.evaluation.trials import Evaluation, spent_on
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted
@@ -108,6 +110,15 @@ async def test_all_runs_of_a_task_have_the_same_seed_where_the_run_has_one() -> 
 async def test_learning_counts_towards_the_budget() -> None:
     with pytest.raises(BudgetExhausted):
         await routed(BestWorker).solve("What?", staff().pool(), budget=Budget(calls=5))
+
+
+async def test_what_fitting_has_spent_is_counted_when_an_evaluation_is_resumed(tmp_path: Path) -> None:
+    what = Evaluation(policies={"r": routed(BestWorker, count=4)}, tasks=tasks(2), pool=staff().pool(), id="e")
+
+    with Journal(tmp_path / "journal") as journal:
+        await evaluate(what, journal=journal)
+
+    assert spent_on("e", journal.path).calls == 3 * 4 + 2
 
 
 async def test_a_worker_that_fails_on_a_task_is_not_judged_on_it() -> None:
