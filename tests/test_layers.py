@@ -67,7 +67,7 @@ HOMES = {
     "latex2mathml": ["render.markup"],
     "markdown_it": ["render.markup"],
     "latex2sympy2_extended": ["grading.math_worker"],
-    "matplotlib": ["evaluation.plots"],
+    "matplotlib": ["evaluation.report"],
     "llguidance": ["workers.constrained_decoding"],
     "networkx": ["graph"],
     "numpy": ["evaluation.baselines."],

@@ -119,7 +119,7 @@ class Table:
         cells = [[what, theirs, *_figures(report, policy)] for (what, _, theirs), policy in rows]
         head = ["", f"paper: {self.measure}", "here", "minus the first", *HEAD]
         shown = [at for at in range(len(head)) if any(line[at] != "-" for line in cells)]
-        count, name = report.manifest["tasks"]["count"], report.manifest["tasks"]["sources"][0]["name"]
+        count, name = report.manifest["tasks"]["count"], report.manifest["tasks"]["sources"][0]
         about = f"Here: per cent of {count} questions of {name} with 95 % intervals, paired by question. {self.differs}"
         over = [(folder / "training.md").read_text(encoding="utf-8")] if self.training is not None else []
         table = markdown_table([head[at] for at in shown], [[line[at] for at in shown] for line in cells])

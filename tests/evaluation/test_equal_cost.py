@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.toys import trial, wfdsl_eval
+from tests.evaluation.toys import trial
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.equal_cost import EVERYONE, Standing, equal_cost_table, standings_in
 from wfdsl.evaluation.fit_costs import FitCost
@@ -83,27 +82,6 @@ def test_rivals_are_those_that_are_named_mixtures_included() -> None:
 def test_a_pattern_without_a_policy_is_refused() -> None:
     with pytest.raises(UsageError, match=r"no evaluation has the policy 'worker:\*'; they have moa, debate"):
         standings({"moa": 1.0, "debate": 2.0}, {"moa": 1, "debate": 1}, among=("moa", "worker:*"))
-
-
-def test_a_group_of_rivals_is_named_on_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    policies = [word for name in ("workers", "debate", "majority-vote:n=2") for word in ("--policy", name)]
-    options = ["--limit", "4", "--set", "run.journal=false", "--no-plots", "--quiet", "--out", "out"]
-    wfdsl_eval([*policies, "--tasks", "gym/seven", "--pool", "gym/seven", *options])
-    capsys.readouterr()
-
-    code = wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "maj*", "--json"])
-    [found] = json.loads(capsys.readouterr().out)
-    wfdsl_eval(["equal-cost", "out", "--policy", "de*", "--among", "maj*", "--among", "worker:*"])
-    told = capsys.readouterr().out
-    unknown = wfdsl_eval(["equal-cost", "out", "--among", "nobody"])
-
-    assert (code, unknown) == (0, 2)
-    assert (found["policy"], found["rival"]["policy"]) == ("debate", "majority-vote:n=2")
-    assert "maj*, worker:*" in told
-    assert "no evaluation has the policy 'nobody'" in capsys.readouterr().err
 
 
 def test_policies_that_share_no_judged_task_cannot_be_compared() -> None:

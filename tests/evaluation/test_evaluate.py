@@ -9,24 +9,21 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.toys import ONE, TWO, by_question, evaluation, grade_42, pool_of, tasks, trials_of
+from tests.evaluation.toys import ONE, TWO, evaluation, grade_42, pool_of, tasks, trials_of
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.policy import Solution, WorkflowPolicy
+from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.voting import MajorityVote
 from wfdsl.evaluation.estimate import estimate_policies
-from wfdsl.evaluation.evaluate import final_part
-from wfdsl.evaluation.fingerprints import task_hash
 from wfdsl.evaluation.statistics import accuracy_of, difference_of
-from wfdsl.evaluation.trials import Trial, run_id_of, seed_of, spent_on
+from wfdsl.evaluation.trials import Trial, spent_on
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call, Reply, WorkerFailure
-from wfdsl.tasks.task import CodeTests, Task
+from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Prices, WorkerEntry
-from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 
 BOTH = {"one": WorkflowPolicy(ONE), "two": WorkflowPolicy(TWO)}
@@ -147,16 +144,6 @@ async def test_what_the_journal_holds_is_not_asked_again(tmp_path: Path) -> None
     assert all(trial.replayed == trial.calls and trial.latency_s is None for trial in again)
 
 
-async def test_another_evaluation_asks_anew(tmp_path: Path) -> None:
-    pool, (ann,) = pool_of(["42"])
-
-    with Journal(tmp_path / "journal.db") as journal:
-        await trials_of(evaluation(pool, id="first"), journal=journal)
-        await trials_of(evaluation(pool, id="second"), journal=journal)
-
-    assert len(ann.calls) == 6
-
-
 async def test_a_spent_budget_stops_the_evaluation_and_keeps_what_is_there(tmp_path: Path) -> None:
     pool, (ann,) = pool_of(["42"])
 
@@ -170,23 +157,6 @@ async def test_a_spent_budget_stops_the_evaluation_and_keeps_what_is_there(tmp_p
     assert len(trials) == len(ann.calls) == 20
     assert all(trial.outcome == "right" for trial in trials)
     assert spent.calls == 20
-
-
-async def test_once_the_budget_is_spent_no_further_cell_is_begun() -> None:
-    begun: list[str] = []
-
-    class Counted:
-        async def solve(self, question: Any, pool: Pool, **options: Any) -> Solution:
-            begun.append(question)
-            return await WorkflowPolicy(ONE).solve(question, pool, **options)
-
-    pool, _ = pool_of(["42"])
-
-    trials, _ = await trials_of(
-        evaluation(pool, policies={"counted": Counted()}, count=50), budget=Budget(calls=3), concurrency=1
-    )
-
-    assert (len(trials), len(begun)) == (3, 4)
 
 
 async def test_no_more_cells_at_a_time_than_allowed() -> None:
@@ -223,26 +193,11 @@ async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
     assert len({seed for found in seeds.values() for seed in found}) == 4
 
 
-async def test_without_a_seed_none_is_sent() -> None:
-    pool, (ann,) = pool_of(["42"])
-
-    await trials_of(evaluation(pool, seed=None))
-
-    assert all("seed" not in call.settings for call in ann.calls)
-
-
 async def test_a_policy_that_cannot_work_on_the_pool_is_an_error_of_usage() -> None:
     pool, _ = pool_of(["42"])
 
     with pytest.raises(UsageError, match="asks worker 5"):
         await trials_of(evaluation(pool, policies={"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}))
-
-
-async def test_two_tasks_of_one_name_are_refused() -> None:
-    pool, _ = pool_of(["42"])
-
-    with pytest.raises(UsageError, match="two tasks are called 'toy/t0'"):
-        await trials_of(evaluation(pool, tasks=[*tasks(1), *tasks(1)]))
 
 
 async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_running() -> None:
@@ -255,15 +210,6 @@ async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_runnin
         await trials_of(evaluation(pool, count=20), grader=wrong)
 
     assert len(asyncio.all_tasks()) == 1
-
-
-async def test_answers_depend_on_the_question_and_not_on_the_order() -> None:
-    pool, _ = pool_of(by_question({"Question 1?": "42"}))
-
-    alone, _ = await trials_of(evaluation(pool), concurrency=1)
-    together, _ = await trials_of(evaluation(pool), concurrency=8)
-
-    assert {trial.key: trial.outcome for trial in alone} == {trial.key: trial.outcome for trial in together}
 
 
 async def test_a_conductors_rounds_and_completions_are_counted_apart() -> None:
@@ -291,55 +237,6 @@ async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
 
     assert (trial.calls, trial.steps, trial.workers) == (3, 3, {"ann": 3})
     assert Trial.from_dict(json.loads(trial.to_json())) == trial
-
-
-@pytest.mark.parametrize(
-    ("task", "one", "other"),
-    [
-        ({"kind": "math", "gold": "42"}, "First thought.\nThe answer is \\boxed{42}.", "So \\boxed{42}"),
-        ({"kind": "text", "gold": "Paris"}, "Hm. Answer: Paris", "I am sure.\nAnswer: Paris"),
-        ({"kind": "choice", "gold": "B", "choices": ("x", "y")}, "Well. Answer: B", "Clearly.\nAnswer: B"),
-    ],
-)
-def test_a_verdict_is_remembered_by_the_final_answer(task: dict[str, Any], one: str, other: str) -> None:
-    (made,) = tasks(1, **task)
-
-    assert final_part(made, one) == final_part(made, other) is not None
-
-
-def test_of_a_custom_grader_all_of_the_text_counts() -> None:
-    (made,) = tasks(1, kind="custom", grader="module:function")
-
-    assert final_part(made, "Answer: B. ") == "Answer: B. "
-
-
-def test_programs_are_run_once_whatever_stands_around_them() -> None:
-    def program(around: str) -> str:
-        return f"{around}\n```python\ndef f():\n    return 1\n```"
-
-    (made,) = tasks(
-        1, kind="code", gold="", tests=CodeTests(style="function", inputs=("[]",), expected=("1",), entry_point="f")
-    )
-
-    assert final_part(made, program("Here:")) == final_part(made, program("It took a while:")) is not None
-
-
-def test_names_of_runs_and_seeds_are_stable() -> None:
-    pool, _ = pool_of(["42"])
-    key = evaluation(pool).trials()[0]
-    content = task_hash(tasks(1)[0])
-
-    assert run_id_of("e", key, content) == run_id_of("e", key, content)
-    assert len({run_id_of("e", key, content), run_id_of("f", key, content), run_id_of("e", key, "other")}) == 3
-    assert seed_of(0, key) == seed_of(0, key._replace(policy="other")) != seed_of(1, key)
-    assert seed_of(None, key) is None
-
-
-def test_a_tasks_hash_is_that_of_its_content() -> None:
-    (task,) = tasks(1)
-
-    assert task_hash(task) == task_hash(task.model_copy(update={"id": "other", "metadata": {"level": 5}}))
-    assert task_hash(task) != task_hash(task.model_copy(update={"gold": "43"}))
 
 
 def _lasting(trial: Trial) -> tuple[Any, ...]:

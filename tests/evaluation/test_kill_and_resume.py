@@ -81,7 +81,7 @@ def lasting(home: Path, out: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", range(3))
+@pytest.mark.parametrize("moment", range(2))
 def test_a_killed_evaluation_ends_as_if_it_had_never_been_killed(home: Path, server: SteadyServer, moment: int) -> None:
     chance = random.Random(moment)
     finished(begun(home, "whole"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.toys import trial
-from wfdsl.evaluation.plots import draw_plot
+from wfdsl.evaluation.report import draw_plot
 from wfdsl.evaluation.summary import summarise
 
 CELLS = [

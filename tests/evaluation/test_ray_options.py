@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from tests.evaluation.toys import wfdsl_eval as main
 
 RAY = ["--policy", "workers", "--tasks", "gym/seven", "--limit", "2", "--pool", "gym/seven", "--engine", "ray"]
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
-def test_without_ray_the_command_says_how_to_install_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(RAY) == 2
-
-    said = capsys.readouterr().err
-    assert "--engine ray needs ray: pip install" in said
-    assert "[ray]" in said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -69,12 +68,6 @@ def test_roles_by_structure_follow_the_published_rules(workflow: Workflow, expec
     assert roles_of(workflow) == expected
 
 
-def test_a_workflow_counts_once_for_a_role() -> None:
-    found = statistics_of([flow((0, ()), (1, (0,)), (2, (1,))), SINGLE])
-
-    assert found.roles == {"planner": 0, "refiner": 0, "verifier": 1, "aggregator": 0}
-
-
 def test_patterns_come_by_frequency_and_then_by_first_appearance() -> None:
     found = statistics_of([SINGLE, CHECKED, REFLECTED, CHECKED, flow((1, ()))])
 
@@ -90,13 +83,6 @@ def test_diversity_is_the_entropy_in_bits() -> None:
     assert statistics_of([SINGLE] * 4).pattern_bits == 0.0
     assert statistics_of([SINGLE, CHECKED, VOTED, PLANNED]).pattern_bits == pytest.approx(2.0)
     assert entropy_bits({"a": 1, "b": 3}) == pytest.approx(0.8112781)
-
-
-def test_no_workflows_have_no_strategies() -> None:
-    found = statistics_of([])
-
-    assert (found.workflows, found.mean_steps, found.patterns, found.pattern_bits) == (0, 0.0, {}, 0)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["workflows"] == 0
 
 
 @settings(max_examples=25)

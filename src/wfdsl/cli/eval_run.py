@@ -30,9 +30,8 @@ from wfdsl.evaluation.fingerprints import is_simulated
 from wfdsl.evaluation.fit_costs import fit_cost_table, fit_costs, write_fit_costs
 from wfdsl.evaluation.judge import worker_named
 from wfdsl.evaluation.manifest import begin_folder, manifest_of, read_manifest, require_same
-from wfdsl.evaluation.plots import require_matplotlib
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.report import Report, read_report, write_summaries
+from wfdsl.evaluation.report import Report, read_report, require_matplotlib, write_summaries
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, read_trials, results_in, spent_on
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages

@@ -60,14 +60,14 @@ def estimate_policies(evaluation: Evaluation) -> list[PolicyEstimate]:
 
 
 def estimate_text(found: list[PolicyEstimate]) -> str:
-    """The estimates as lines for people."""
+    """The estimates as lines for people; the sum is of what is known."""
     lines = [str(each) for each in found]
-    calls = [each.calls for each in found if each.calls is not None]
-    prices = [each.usd_at_most for each in found if each.usd_at_most is not None]
     if len(found) > 1:
-        trials, unknown = sum(each.trials for each in found), 2 * len(found) - len(calls) - len(prices)
-        whole = PolicyEstimate("all", trials, sum(calls) if calls else None, sum(prices) if prices else None)
-        lines.append(f"{whole}{', and what is not known' if unknown else ''}")
+        calls, prices = [each.calls for each in found], [each.usd_at_most for each in found]
+        known = PolicyEstimate(
+            "all", sum(each.trials for each in found), sum(filter(None, calls)), sum(filter(None, prices))
+        )
+        lines.append(f"{known}{', and what is not known' if None in [*calls, *prices] else ''}")
     return "\n".join([*lines, "nothing was asked"])
 
 

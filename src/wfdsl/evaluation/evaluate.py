@@ -8,10 +8,11 @@ stopped are left for the next session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,7 +40,7 @@ from wfdsl.grading.sandbox import Sandbox
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed
+from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.tasks.task import Task
 
@@ -75,36 +76,23 @@ async def evaluate(
     """
     tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
     options = {**evaluation.options, "journal": journal, "budget": tracker}
-    with _kept(evaluation, keep or (lambda _: None), out) as keeping:
+    takers = [] if keep is None else [keep]
+
+    def taken(trial: Trial) -> None:
+        for take in takers:
+            take(trial)
+
+    with ExitStack() as stack:
+        if out is not None:
+            begin_folder(Path(out), manifest_of(evaluation, task_sources=(), command=()))
+            stack.callback(lambda: write_fit_costs(Path(out), fit_costs(evaluation.policies)))
+            takers.insert(0, stack.enter_context(results_in(Path(out))))
         try:
-            await run_trials(
-                replace(evaluation, options=options), keeping, done=done, concurrency=concurrency, grader=grader
-            )
+            what = replace(evaluation, options=options)
+            await run_trials(what, taken, done=done, concurrency=concurrency, grader=grader)
         except BudgetExhausted as error:
             return str(error)
     return ""
-
-
-@contextmanager
-def _kept(
-    evaluation: Evaluation, keep: Callable[[Trial], None], out: str | PathLike[str] | None
-) -> Iterator[Callable[[Trial], None]]:
-    """What takes a trial, and writes it into the folder if there is one."""
-    if out is None:
-        yield keep
-        return
-    folder = Path(out)
-    begin_folder(folder, manifest_of(evaluation, task_sources=(), command=()))
-    with results_in(folder) as write:
-
-        def both(trial: Trial) -> None:
-            write(trial)
-            keep(trial)
-
-        try:
-            yield both
-        finally:
-            write_fit_costs(folder, fit_costs(evaluation.policies))
 
 
 async def run_trials(
@@ -199,8 +187,12 @@ class _Session:
         return await grade(task, text, sandbox=self._sandbox)
 
     def _result(self, key: TrialKey, solution: Solution, **graded: Any) -> Trial:
-        task, usage, workers = self._tasks[key.task], solution.usage, _answers(solution.rounds)
-        replayed, written = _replayed(solution.rounds), [each for note in solution.log for each in note.completions]
+        task, usage, steps = self._tasks[key.task], solution.usage, list(_leaves(solution.rounds))
+        workers = Counter(step.worker_name for step in steps if step.status == "done" and not is_computed(step.worker))
+        replayed, written = (
+            sum(step.replayed for step in steps),
+            [each for log in solution.log for each in log.completions],
+        )
         answers = [run.answer and (final_part(task, run.answer) or run.answer) for run in solution.rounds]
         return Trial(
             **key._asdict(),
@@ -214,7 +206,7 @@ class _Session:
             list_usd=solution.list_usd,
             paid_usd=solution.paid_usd,
             latency_s=None if replayed else solution.run.seconds,
-            calls=sum(workers.values()),
+            calls=workers.total(),
             completions=len(written),
             invalid=sum(each.reading == "invalid" for each in written),
             kept=sum(note.result == "kept" for note in solution.log),
@@ -231,21 +223,10 @@ def is_unanswered(error: RunFailed) -> bool:
     return error.is_unanswered or gave_up(error.run) or node_gave_up(error.run)
 
 
-def _answers(runs: Sequence[Run]) -> dict[str, int]:
-    """Workers' answers in runs and in the runs inside them, by worker."""
-    counts: dict[str, int] = {}
-    for run in runs:
-        for step in run.steps:
-            if step.nested:
-                for name, count in _answers(step.nested).items():
-                    counts[name] = counts.get(name, 0) + count
-            elif step.status == "done" and not is_computed(step.worker):
-                counts[step.worker_name] = counts.get(step.worker_name, 0) + 1
-    return counts
-
-
-def _replayed(runs: Sequence[Run]) -> int:
-    return sum(_replayed(step.nested) if step.nested else step.replayed for run in runs for step in run.steps)
+def _leaves(runs: Iterable[Run]) -> Iterator[StepRecord]:
+    """The steps of runs, and instead of those that have runs inside them the steps of these."""
+    for step in chain.from_iterable(run.steps for run in runs):
+        yield from _leaves(step.nested) if step.nested else (step,)
 
 
 def first_of(several: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -6,7 +6,6 @@ Concurrency, budget and time limits may change.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
@@ -54,7 +53,7 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
         "policies": policies,
         "pool": pool,
         "tasks": {
-            "sources": [_source(name) for name in task_sources],
+            "sources": list(task_sources),
             "count": len(named),
             "answer_formats": sorted({task.answer_format for task in named.values()}),
             "ids": ids,
@@ -107,18 +106,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{folder} holds no evaluation: {path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path} is not a manifest of an evaluation: {error}") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise UsageError(f"{path} is not a manifest of an evaluation: its format is not {FORMAT!r}")
-    if manifest.get("version") != VERSION:
-        raise UsageError(
-            f"{path} has version {manifest.get('version')}, this wfdsl reads {VERSION}; use the one that wrote it"
-        )
+    known = {"format": FORMAT, "version": VERSION}
+    if not isinstance(manifest, dict) or not known.items() <= manifest.items():
+        raise UsageError(f"{path} is not a manifest of an evaluation that this wfdsl reads: {known} must be in it")
     return manifest
-
-
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest, whole or not at all."""
-    write_whole(folder / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
 
 
 def begin_folder(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -133,7 +124,7 @@ def begin_folder(folder: Path, manifest: Mapping[str, Any]) -> None:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_manifest(folder, manifest)
+        write_whole(folder / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
 
@@ -172,15 +163,6 @@ def _conductor(policy: Policy) -> dict[str, Any] | None:
         "instruction": settings.instruction,
         "worker": settings.worker,
     }
-
-
-def _source(name: str) -> dict[str, Any]:
-    path = Path(name)
-    if not path.is_file():
-        return {"name": name}
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"name": name, "sha256": digest, "bytes": path.stat().st_size}
 
 
 def _version(package: str) -> str | None:

@@ -42,10 +42,8 @@ from wfdsl.evaluation.baselines.baseline import (
     workers_of,
 )
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
-from wfdsl.evaluation.baselines.fitting import Fitted, own_tasks
-from wfdsl.evaluation.baselines.random_policies import RandomRouter, RandomWorkflow
 from wfdsl.evaluation.baselines.routers import BestWorker, Cascade, NearestNeighbours
-from wfdsl.evaluation.baselines.single_worker import LongContext
+from wfdsl.evaluation.baselines.single_calls import LongContext, RandomRouter
 from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent
 from wfdsl.evaluation.baselines.trained_routers import RouterDC
 from wfdsl.evaluation.baselines.voting import MajorityVote
@@ -58,7 +56,7 @@ BASELINES: Final[Mapping[str, type[Baseline]]] = {
     each.name: each
     for each in (
         LongContext, SelfReflection, Consensus, MajorityVote, MixtureOfAgents, Debate, TreeOfAgents,
-        RandomWorkflow, RandomRouter, BestWorker, NearestNeighbours, SmoothieIndependent, SmoothieDependent, Cascade,
+        RandomRouter, BestWorker, NearestNeighbours, SmoothieIndependent, SmoothieDependent, Cascade,
         RouterDC, BestFixed, BestFixedByKind,
     )
 }  # fmt: skip
@@ -115,7 +113,7 @@ def expanded(name: str, pool: Pool) -> tuple[str, ...]:
         return tuple(f"{WORKER}{entry.name}" for entry in pool)
     head, settings = _parts(name)
     if head == GROUP:
-        names = _all_with(settings, name, pool)
+        names = _all_with(settings, name)
         return (*expanded(WORKERS, pool), *(each for one in names for each in expanded(one, pool)))
     parameters = _by_name(BASELINES.get(head, ConductorParameters))
     model, effort = _effort_of(head)
@@ -263,18 +261,12 @@ def _unknown(name: str, error: UsageError) -> UsageError:
     return UsageError(f"--policy {name}: no policy has this name. {hint} ({error})")
 
 
-def _all_with(settings: Mapping[str, str], name: str, pool: Pool) -> list[str]:
+def _all_with(settings: Mapping[str, str], name: str) -> list[str]:
     """Every baseline, with those settings that it has a parameter for."""
     own = {each: _by_name(baseline) for each, baseline in BASELINES.items()}
     known = {key for parameters in own.values() for key in parameters}
     for key in settings.keys() - known:
         raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}. {did_you_mean(key, sorted(known))}")
-    if "validation" not in settings and own_tasks(pool) is None:
-        fitted = [each for each, baseline in BASELINES.items() if issubclass(baseline, Fitted)]
-        raise UsageError(
-            f"--policy {name}: {', '.join(fitted)} are fitted on validation tasks, and pool {pool.name!r} has "
-            f"none of its own; write {GROUP}:validation=FILE, or name the baselines that you want"
-        )
     return [_named(each, {key: settings[key] for key in settings if key in own[each]}) for each in own]
 
 

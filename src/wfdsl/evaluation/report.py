@@ -1,8 +1,8 @@
 """The folder of an evaluation: reading it back, and writing its summaries as JSON, Markdown tables and a plot.
 
 `manifest.json` says what was evaluated and `results.jsonl` holds a trial per line. Summaries and plots follow from them
-and can be written again. An accuracy is in per cent, with the half width of its 95 % interval. Next to it are the
-numbers of failed and unjudged trials, and the accuracies if all of those were wrong, or right.
+and can be written again. An accuracy is in per cent, with the half width of its 95 % interval. Next to it are counts of
+failed and unjudged trials, and the accuracies if all of those were wrong, or right.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from wfdsl.errors import UsageError
 from wfdsl.evaluation.fit_costs import FitCost, fit_cost_table, read_fit_costs
 from wfdsl.evaluation.manifest import read_manifest
-from wfdsl.evaluation.plots import draw_plot
 from wfdsl.evaluation.signatures import Case, Signatures, signatures_of
 from wfdsl.evaluation.statistics import TWO_SIDED, Accuracy, Interval, Mean
-from wfdsl.evaluation.summary import Comparison, Summary, summarise
+from wfdsl.evaluation.summary import Comparison, Summary, cost_in_usd, summarise
 from wfdsl.evaluation.trials import Trial, read_trials
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
+from wfdsl.installation import install_command
 from wfdsl.render.status import dollars, duration
 
 Table: TypeAlias = tuple[list[str], list[list[str]]]
@@ -218,3 +220,64 @@ def between(interval: Interval, sign: str = "+") -> str:
     """A share or difference in per cent with its interval; `sign` is `+`, or empty for shares."""
     value, low, high = (f"{100 * each:{sign}.1f}" for each in interval)
     return f"{value} ({low} to {high})"
+
+
+PLOT: Final = "accuracy-against-cost"
+_MARKS: Final = ("o", "^", "D", "v")
+_COLOURS: Final = 10
+_STYLE: Final[list[Any]] = [
+    "tableau-colorblind10",
+    {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.color": "#e4e4e4",
+        "text.parse_math": False,  # names may hold dollars
+        "svg.fonttype": "none",
+        "svg.hashsalt": "wfdsl",
+    },
+]
+
+
+def require_matplotlib() -> None:
+    """Refuse to draw a plot without matplotlib, before work is done that is to be drawn.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise UsageError(f"plots need matplotlib: {install_command('eval')}; or leave them out with --no-plots")
+
+
+def draw_plot(summary: Summary, folder: Path) -> list[Path]:
+    """Average accuracy against dollars per sample, or tokens where a price is not known, as PNG and SVG; gives the
+    files.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    require_matplotlib()
+    import matplotlib.style  # noqa: PLC0415  (large, and only plots need it)
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    in_usd, paths = cost_in_usd(summary.policies), [folder / f"{PLOT}.{form}" for form in ("png", "svg")]
+    with matplotlib.style.context(_STYLE):
+        drawn = Figure(figsize=(8.4, 5.6), layout="constrained")
+        axes = drawn.subplots()
+        for number, policy in enumerate(summary.policies):
+            if policy.average is not None:
+                mark = "s" if policy.policy.startswith("worker:") else _MARKS[number // _COLOURS % len(_MARKS)]
+                accuracy, error = 100 * policy.average.value, 100 * TWO_SIDED * (policy.average.error or 0.0)
+                cost = policy.cost(in_usd=in_usd)
+                axes.errorbar(cost, accuracy, yerr=error, fmt=mark, elinewidth=0.8, label=policy.policy)
+        axes.set_xlabel("US dollars per sample, by the price list" if in_usd else "tokens per sample")
+        axes.set_ylabel("average accuracy in %, with its 95 % interval")
+        axes.set_title("Accuracy against cost")
+        if summary.simulated:
+            drawn.supxlabel("simulated workers: these figures say nothing about real models", fontsize=7.5)
+        if axes.has_data():
+            axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=7.5)
+        drawn.savefig(paths[0], dpi=160, metadata={"Software": None})
+        drawn.savefig(paths[1], metadata={"Date": None})
+    return paths

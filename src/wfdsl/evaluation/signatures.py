@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
@@ -70,35 +70,28 @@ class Signatures:
 
 def signatures_of(cases: Iterable[Case], *, names: Mapping[int, str] | None = None) -> Signatures:
     """Look at some cases; `names` are the workers' names by index."""
-    called = names or {}
-    every = list(cases)
-    calls: dict[str, Counter[str]] = {}
-    answers: dict[str, dict[str, list[float]]] = {}
+    every, called = list(cases), names or {}
+    calls: dict[str, Counter[str]] = defaultdict(Counter)
+    answers: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for case in every:
-        steps = [] if case.workflow is None else asked_steps(case.workflow)
-        if case.workflow is None or not steps:
-            continue
-        workers = [case.workflow[step].worker for step in steps]
-        by_name = [each if isinstance(each, str) else called.get(each, f"worker {each}") for each in workers]
-        calls.setdefault(case.kind, Counter()).update(by_name)
-        if case.right is not None:
-            answers.setdefault(case.kind, {}).setdefault(by_name[-1], []).append(case.right)
+        asked = [case.workflow[step].worker for step in asked_steps(case.workflow)] if case.workflow else []
+        by_name = [each if isinstance(each, str) else called.get(each, f"worker {each}") for each in asked]
+        calls[case.kind].update(by_name)
+        if by_name and case.right is not None:
+            answers[case.kind][by_name[-1]].append(case.right)
     completions, later = sum(case.completions for case in every), sum(case.later for case in every)
+    known = {kind: own for kind, own in sorted(calls.items()) if own}
     found = Signatures(
         valid=1 - sum(case.invalid for case in every) / completions if completions else None,
         lost={kind: _lost(own) for kind, own in sorted(answers.items())},
-        share={
-            kind: {name: count / own.total() for name, count in own.most_common()}
-            for kind, own in sorted(calls.items())
-        },
-        entropy_bits={kind: entropy_bits(own) for kind, own in sorted(calls.items())},
+        share={kind: {name: count / own.total() for name, count in own.most_common()} for kind, own in known.items()},
+        entropy_bits={kind: entropy_bits(own) for kind, own in known.items()},
         unchanged=sum(case.unchanged for case in every) / later if later else None,
     )
     if not completions:
         return found
-    whole = sum(calls.values(), Counter[str]())
-    warnings = dict([*_of_shares(found, whole, completions, later), *_of_answers(answers)])
-    return replace(found, warnings=warnings)
+    whole = sum(known.values(), Counter[str]())
+    return replace(found, warnings=dict([*_of_shares(found, whole, completions, later), *_of_answers(answers)]))
 
 
 def _best(answers: Mapping[str, list[float]]) -> str | None:

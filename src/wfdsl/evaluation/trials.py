@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from functools import reduce
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -215,12 +216,7 @@ def domain_of(task: Task) -> str:
 
 def run_id_of(evaluation: str, key: TrialKey, content: str) -> str:
     """The run of a trial; `content` is the task's hash."""
-    return f"{run_prefix(evaluation)}{hash_of([*key, content])[:20]}"
-
-
-def run_prefix(evaluation: str) -> str:
-    """How the names of all runs of an evaluation begin."""
-    return f"eval-{evaluation}-"
+    return f"eval-{evaluation}-{hash_of([*key, content])[:20]}"
 
 
 def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
@@ -229,11 +225,8 @@ def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
     Raises:
         JournalFailure: the journal cannot be read.
     """
-    prefix, spent = run_prefix(evaluation), NOTHING_SPENT
-    for summary in summaries(journal):
-        if summary.id.startswith(prefix):
-            spent = spent.plus(summary.charged)
-    return spent
+    spent = (each.charged for each in summaries(journal) if each.origin.get("evaluation") == evaluation)
+    return reduce(BudgetUsage.plus, spent, NOTHING_SPENT)
 
 
 def seed_of(seed: int | None, key: TrialKey) -> int | None:

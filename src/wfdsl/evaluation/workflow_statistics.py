@@ -73,8 +73,13 @@ class WorkflowStatistics:
 
 def statistics_of(workflows: Iterable[Workflow], *, names: Mapping[int, str] | None = None) -> WorkflowStatistics:
     """Look at a set of workflows; `names` are the workers' names by index, else `worker 0` and so on."""
-    call = _namer(names or {})
     flows = list(workflows)
+
+    def call(worker: int | str) -> str:
+        if is_computed(worker):
+            return "computed"
+        return worker if isinstance(worker, str) else (names or {}).get(worker, f"worker {worker}")
+
     roles = Counter(role for flow in flows for role in set(roles_of(flow).values()))
     return WorkflowStatistics(
         workflows=len(flows),
@@ -116,15 +121,6 @@ def entropy_bits(counts: Mapping[Any, int]) -> float:
     """The entropy of a distribution that is given as counts, in bits."""
     total = sum(counts.values())
     return sum(count / total * math.log2(total / count) for count in counts.values() if count)
-
-
-def _namer(names: Mapping[int, str]) -> Callable[[int | str], str]:
-    def call(worker: int | str) -> str:
-        if is_computed(worker):
-            return "computed"
-        return worker if isinstance(worker, str) else names.get(worker, f"worker {worker}")
-
-    return call
 
 
 def _pattern_of(workflow: Workflow, call: Callable[[int | str], str]) -> str:

@@ -28,9 +28,3 @@ def test_a_vector_is_the_same_in_every_process() -> None:
     found = np.sign(embed(["a b c"])[0]).astype("int8").tobytes()
 
     assert hashlib.sha256(found).hexdigest()[:16] == "ec504e2365a02e17"
-
-
-def test_of_equally_near_texts_the_earlier_comes_first() -> None:
-    places = embed(["one", "two", "one", "one"])
-
-    assert nearest(places[3], places, 3) == [0, 2, 3]

@@ -10,16 +10,13 @@ import pytest
 
 from tests.evaluation.toys import wfdsl_eval as main
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitting import FittedPolicy, Validation
-from wfdsl.evaluation.baselines.routers import BestWorker
-from wfdsl.evaluation.baselines.voting import MajorityVote
 from wfdsl.evaluation.fit_costs import FILE, FitCost, fit_cost_table, fit_costs, read_fit_costs, write_fit_costs
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.trials import read_trials
 from wfdsl.tasks.task import save_tasks
 from wfdsl.workers.pool import Pool
 
-from .toys import staff, tasks
+from .toys import tasks
 
 POOL = """
 [pool]
@@ -35,17 +32,6 @@ options = { replies = ["red"], repeat = true }
 """
 
 
-async def test_only_policies_that_have_learned_have_costs() -> None:
-    pool = staff().pool()
-    learned, waiting = (FittedPolicy(BestWorker(), Validation(tasks(2))) for _ in range(2))
-    await learned.fit(pool)
-
-    costs = fit_costs({"a": learned, "b": waiting, "c": MajorityVote()})
-
-    assert list(costs) == ["a"]
-    assert costs["a"].calls == 6
-
-
 def test_costs_are_kept_beside_those_of_earlier_sessions(tmp_path: Path) -> None:
     write_fit_costs(tmp_path, {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None)})
     write_fit_costs(tmp_path, {"c": FitCost(3, 4, 0.5)})
@@ -55,13 +41,6 @@ def test_costs_are_kept_beside_those_of_earlier_sessions(tmp_path: Path) -> None
 
     assert costs == {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None), "c": FitCost(3, 4, 0.5)}
     assert fit_cost_table(costs)[1][:2] == [["a", "6", "90", "$0.25"], ["b", "1", "2", "-"]]
-
-
-def test_nothing_is_written_where_nobody_learned(tmp_path: Path) -> None:
-    write_fit_costs(tmp_path, {})
-
-    assert list(tmp_path.iterdir()) == []
-    assert read_fit_costs(tmp_path) == {}
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": {"cost": 1}}', '{"a": 3}'])

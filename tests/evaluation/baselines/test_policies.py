@@ -29,12 +29,6 @@ def test_parameters_stand_behind_the_name() -> None:
     assert policy_of("majority-vote:worker=cy,n=3", POOL) == MajorityVote(2, 3)
 
 
-def test_each_in_the_place_of_a_worker_stands_for_all_of_them() -> None:
-    names = expanded("self-reflection:worker=each,rounds=1", POOL)
-
-    assert names == tuple(f"self-reflection:worker={name},rounds=1" for name in ("ann", "bob", "cy"))
-
-
 def test_a_conductor_s_name_may_have_an_effort() -> None:
     names = expanded("openai:gpt-5@each", POOL)
     found = policies_of(["openai:gpt-5@low", "openai:gpt-5"], POOL, config=ConductorConfig(effort="high"))
@@ -120,11 +114,6 @@ def test_a_name_that_stands_for_nothing_is_refused_with_what_to_write(name: str,
     with pytest.raises(UsageError) as refused:
         policy_of(name, POOL)
     assert part in str(refused.value)
-
-
-def test_all_baselines_on_a_pool_without_tasks_is_an_error_that_says_how() -> None:
-    with pytest.raises(UsageError, match="validation"):
-        expanded("baselines", POOL)
 
 
 def test_a_parameter_that_no_baseline_has_is_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wfdsl.evaluation.baselines.answer_selection import PICKER
-from wfdsl.evaluation.baselines.voting import Ballot, MajorityVote, ballot, kind_of, majority
+from wfdsl.evaluation.baselines.voting import MajorityVote, kind_of
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 
@@ -19,49 +19,32 @@ def saying(*replies: str) -> Staff:
     return staff(lambda asked, call: replies[call.path[-1]])
 
 
-async def voted(*replies: str, question: str = "How much?", **settings: Any) -> str | None:
+CODE = "```python\nx = {}\n```"
+
+
+@pytest.mark.parametrize(
+    ("replies", "wanted", "settings"),
+    [
+        pytest.param(["It is 4", "Answer: 5", "The answer is 5.", "7", "It is 5"], "Answer: 5", {}, id="most, whole"),
+        pytest.param(["9", "8", "8 it is: 8", "9", "7"], "9", {}, id="tie"),
+        pytest.param(["Answer: 3", r"\boxed{\frac{1}{2}}", "Answer: 0.5"], r"\boxed{\frac{1}{2}}", {}, id="numbers"),
+        pytest.param(["Answer: A", "Answer: (B)", "I take **B**"], "Answer: (B)", {"kind": "choice"}, id="letters"),
+        pytest.param(["Answer: Rome", "Answer: the Seine", "Answer: seine"], "Answer: the Seine", {}, id="words"),
+        pytest.param([CODE.format(2), CODE.format(1), CODE.format("1  # one")], CODE.format(1), {}, id="programs"),
+        pytest.param([CODE.format("("), CODE.format("( ")], CODE.format("("), {}, id="no programs"),
+        pytest.param(["", "", "Answer: 4"], "Answer: 4", {"kind": "math"}, id="one"),
+        pytest.param(["none", ""], "none", {"kind": "math"}, id="no answer"),
+    ],
+)
+async def test_the_answer_that_most_attempts_give_wins(
+    replies: list[str], wanted: str, settings: dict[str, Any]
+) -> None:
     team = saying(*replies)
 
-    solution = await MajorityVote(n=len(replies), **settings).solve(question, team.pool())
+    solution = await MajorityVote(n=len(replies), **settings).solve("How much?", team.pool())
 
     assert len(team.calls) == len(replies)
-    return solution.answer
-
-
-async def test_the_answer_that_most_attempts_give_wins_word_for_word() -> None:
-    assert await voted("It is 4", "Answer: 5", "The answer is 5.", "7", "It is 5") == "Answer: 5"
-
-
-async def test_of_answers_with_as_many_votes_the_earliest_wins() -> None:
-    assert await voted("9", "8", "8 it is: 8", "9", "7") == "9"
-
-
-async def test_spellings_of_the_same_number_are_one_answer() -> None:
-    assert await voted("Answer: 3", r"\boxed{\frac{1}{2}}", "Answer: 0.5", "Answer: 1/2") == r"\boxed{\frac{1}{2}}"
-
-
-async def test_letters_are_compared_where_the_question_has_options() -> None:
-    question = "Which? (A) iron (B) gold"
-
-    assert await voted("Answer: A", "Answer: (B)", "I take **B**", question=question) == "Answer: (B)"
-
-
-async def test_words_are_compared_without_case_and_articles() -> None:
-    assert await voted("Answer: Rome", "Answer: the Seine", "Answer: seine") == "Answer: the Seine"
-
-
-async def test_programs_that_are_parsed_alike_are_one_answer() -> None:
-    one, other = "```python\nx = 1\n```", "```python\nx=1  # one\n```"
-
-    assert await voted("```python\nx = 2\n```", one, other) == one
-
-
-async def test_attempts_without_an_answer_have_no_vote() -> None:
-    assert await voted("", "", "Answer: 4", kind="math") == "Answer: 4"
-
-
-async def test_without_any_answer_the_first_attempt_is_given() -> None:
-    assert await voted("none", "", kind="math") == "none"
+    assert solution.answer == wanted
 
 
 async def test_attempts_see_nothing_and_the_record_holds_them_all() -> None:
@@ -116,14 +99,3 @@ async def test_a_vote_that_the_journal_knows_asks_nobody(tmp_path: Path) -> None
 )
 def test_the_kind_of_answer_is_told_by_question_and_replies(question: str, replies: list[str], kind: str) -> None:
     assert kind_of(question, replies) == kind
-
-
-async def test_a_majority_of_nothing_is_the_first() -> None:
-    assert await majority([None, None]) == 0
-    assert await majority([None, Ballot("math", "2")]) == 1
-
-
-def test_a_program_that_cannot_be_parsed_stands_for_itself() -> None:
-    found = ballot("```python\ndef f(:\n```", "code")
-
-    assert found == Ballot("code", "def f(:")

@@ -14,6 +14,7 @@ from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.evaluation.baselines.routers import Counts, ranked
 from wfdsl.evaluation.baselines.search import CHILDREN, Search
 from wfdsl.evaluation.baselines.teams import TEAMS, team
+from wfdsl.evaluation.trials import domain_of
 from wfdsl.language.workflow import Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
@@ -31,7 +32,6 @@ class BestFixed(Fitted):
     calls = "1 to max_steps; to fit: (workers + 32) * limit, and search_calls"
     simplifies = "nothing: it is what a Conductor that reads the question has to beat; our choice"
     search_calls: int = option(60_000, "calls of the search, on all validation tasks together", ge=1)
-    call_price: float = option(0.0, "the share of right answers that a further call has to be worth", ge=0, le=1)
     max_steps: int = option(5, "the most steps", ge=1)
 
     async def fit(self, training_set: TrainingSet) -> Router:
@@ -61,7 +61,6 @@ class BestFixed(Fitted):
             tasks=chance.sample(tasks, len(tasks)),
             workers=workers_of(training_set.pool),
             calls=calls,
-            call_price=self.call_price,
             max_steps=self.max_steps,
             chance=chance,
         )
@@ -83,11 +82,11 @@ class BestFixedByKind(BestFixed):
 
     name = "best-fixed-by-kind"
     calls = "as `best-fixed`"
-    simplifies = "nothing; the kinds have to be known of the validation tasks; our choice"
+    simplifies = "nothing; a kind is a domain, which has to be known of the validation tasks; our choice"
 
     async def fit(self, training_set: TrainingSet) -> Router:
         """Search for all questions with half of the calls, and from there for each kind with the rest."""
-        kinds = [str(task.metadata.get("domain") or task.kind) for task in training_set.validation.tasks]
+        kinds = list(map(domain_of, training_set.validation.tasks))
         start = await self._start(training_set)
         common = await self._search(training_set, range(len(kinds)), self.search_calls // 2, start)
         known, calls = list(dict.fromkeys([*start, *common])), self.search_calls // 2 // len(set(kinds))

@@ -113,7 +113,9 @@ class TrainingSet:
     def __init__(self, validation: Validation, pool: Pool, options: RunOptions) -> None:
         self.validation = validation
         self.pool = pool
+        for_whom = {key: value for key, value in options.get("origin", {}).items() if key in ("evaluation", "policy")}
         self._options = {name: value for name, value in options.items() if name in _PASSED_ON}
+        self._options["origin"] = {**for_whom, "fit": validation.key[:20]}
         self._seed = None if options.get("seed") is None else validation.seed
         shown = options.get("question_for", "all")
         self._id = f"fit-{hash_of([pool_description(pool)['hash'], self._seed, shown])[:20]}"
@@ -149,7 +151,7 @@ class TrainingSet:
             pool=self.pool,
             seed=self._seed,
             id=self._id,
-            options={**self._options, "origin": {"fit": self.validation.key[:20]}},
+            options=self._options,
         )
         keys = [[TrialKey(name, self.validation.names[at], 0) for at in wanted] for name in policies]
         await run_trials(evaluation, lambda trial: self._known.__setitem__(trial.key, trial), done=self._known)

@@ -1,6 +1,6 @@
 """Search for the workflow that is right most often on validation tasks: random edits, and a race on growing samples.
 
-A workflow's worth is its share of right answers, less a price for each call. Each round edits the best workflows so
+A workflow's worth is its share of right answers. Each round edits the best workflows so
 far; all edits are run on a few tasks, the better ones on more, and the best on all. All runs of a task have the same
 seed, so that an edit is compared with what it was made from under the same randomness. The algorithm is our choice:
 successive halving (arXiv 1502.07943) inside a local search.
@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 
 from wfdsl.evaluation.baselines.teams import INSTRUCTIONS
 from wfdsl.graph import graph_of
-from wfdsl.language.tree import Access
 from wfdsl.language.workflow import Step, Workflow
 
 Measure: TypeAlias = Callable[[Workflow, Sequence[int]], Awaitable[Sequence[bool | None]]]
@@ -44,7 +43,6 @@ class Search:
     workers: Sequence[int]
     calls: int
     """The most calls for edits, apart from where the search begins; a part of a race that has begun is finished."""
-    call_price: float
     max_steps: int
     chance: random.Random
     spent: int = 0
@@ -70,11 +68,11 @@ class Search:
         return known[:count]
 
     def worth(self, workflow: Workflow, tasks: Iterable[int]) -> float:
-        """The share of right answers among those judged, less the price of the calls."""
+        """The share of right answers among those judged."""
         known = self._outcomes[workflow]
         counts = Counter(known[task] for task in tasks)
         judged = counts[True] + counts[False]
-        return (counts[True] / judged if judged else 0.0) - self.call_price * len(workflow)
+        return counts[True] / judged if judged else 0.0
 
     async def _race(self, runners: Sequence[Workflow]) -> None:
         size = min(FIRST, len(self.tasks))
@@ -111,29 +109,40 @@ class Search:
 
 def edited(workflow: Workflow, workers: Sequence[int], chance: random.Random) -> Workflow:
     """The workflow with one random edit: another worker, subtask or access, a step more, or a step less."""
-    steps = [Step(step.worker, step.subtask, _seen(step, at)) for at, step in enumerate(workflow)]
-    at = chance.randrange(len(steps))
-    step = steps[at]
+    nodes = [_Node(int(step.worker), step.subtask) for step in workflow]
+    for at, node in enumerate(nodes):
+        node.seen = [nodes[earlier] for earlier in workflow.sees(at)]
+    at = chance.randrange(len(nodes))
     kind = chance.choice(("worker", "subtask", "access", "more", "less"))
     if kind == "worker":
-        steps[at] = Step(chance.choice(workers), step.subtask, step.access)
+        nodes[at].worker = chance.choice(workers)
     elif kind == "subtask":
-        steps[at] = Step(step.worker, _any_subtask(chance), step.access)
+        nodes[at].subtask = _any_subtask(chance)
     elif kind == "access":
-        steps[at] = Step(step.worker, step.subtask, _any_access(at, chance))
+        nodes[at].seen = _any_seen(nodes[:at], chance)
     elif kind == "more":
-        place = chance.randrange(len(steps) + 1)
-        new = Step(chance.choice(workers), _any_subtask(chance), _any_access(place, chance))
-        seen_by = chance.random() < 0.5
-        later = [_moved(step, place, seen=seen_by) for step in steps[place:]]
-        steps = [*steps[:place], new, *later]
-    elif len(steps) > 1:
-        steps = [*steps[:at], *(_without(step, at) for step in steps[at + 1 :])]
-    return Workflow(tuple(steps))
+        at = chance.randrange(len(nodes) + 1)
+        new = _Node(chance.choice(workers), _any_subtask(chance), _any_seen(nodes[:at], chance))
+        for later in nodes[at:] if chance.random() < 0.5 else ():
+            later.seen.append(new)
+        nodes.insert(at, new)
+    elif len(nodes) > 1:
+        gone = nodes.pop(at)
+        for node in nodes:
+            node.seen = [each for each in node.seen if each is not gone]
+    places = {id(node): at for at, node in enumerate(nodes)}
+    return Workflow(
+        tuple(Step(each.worker, each.subtask, tuple(sorted(places[id(seen)] for seen in each.seen))) for each in nodes)
+    )
 
 
-def _seen(step: Step, at: int) -> tuple[int, ...]:
-    return tuple(range(at)) if step.access == "all" else tuple(step.access)
+@dataclass(eq=False)
+class _Node:
+    """A step that knows the steps it sees, wherever they are."""
+
+    worker: int
+    subtask: str
+    seen: list[_Node] = field(default_factory=list)
 
 
 def _any_subtask(chance: random.Random) -> str:
@@ -141,19 +150,6 @@ def _any_subtask(chance: random.Random) -> str:
     return chance.choice(INSTRUCTIONS[chance.choice(list(INSTRUCTIONS))])
 
 
-def _any_access(at: int, chance: random.Random) -> Access:
+def _any_seen(earlier: Sequence[_Node], chance: random.Random) -> list[_Node]:
     """Nothing, everything, the step before, or each earlier step as a coin falls: equally often."""
-    ways = ((), tuple(range(at)), tuple(range(at))[-1:], tuple(one for one in range(at) if chance.random() < 0.5))
-    return chance.choice(ways)
-
-
-def _moved(step: Step, place: int, *, seen: bool) -> Step:
-    """A step after one that was put at a place; whether it sees the new one."""
-    access = [earlier + (earlier >= place) for earlier in step.access if isinstance(earlier, int)]
-    return Step(step.worker, step.subtask, tuple(sorted([*access, *([place] if seen else [])])))
-
-
-def _without(step: Step, place: int) -> Step:
-    """A step after one that was taken out."""
-    kept = (earlier for earlier in step.access if isinstance(earlier, int) and earlier != place)
-    return Step(step.worker, step.subtask, tuple(earlier - (earlier > place) for earlier in kept))
+    return list(chance.choice(([], earlier, earlier[-1:], [each for each in earlier if chance.random() < 0.5])))

@@ -1,20 +1,60 @@
-"""One worker with a larger token limit."""
+"""Baselines of one call: a worker that is drawn, or one with a larger token limit; and workflows that are drawn."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from wfdsl.conductor.policy import Solution
+from wfdsl.conductor.prompt import question_text
 from wfdsl.evaluation.baselines.answer_selection import WrappedPool
-from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, alone, worker_option
+from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, alone, worker_option, workers_of
+from wfdsl.evaluation.baselines.teams import SUBTASKS
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.running import run
+from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call, Reply, Worker
 from wfdsl.settings import option
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
+
+_PLANS: Final = 2
+"""The most plans of a workflow; our choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRouter(Baseline):
+    """A worker drawn for each question, alone."""
+
+    name = "random-router"
+    simplifies = "nothing: it is what routing has to beat; our choice"
+    seed: int = option(0, "what the draws follow from, with the question and the run's seed", ge=0)
+
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Draw and ask; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        chance = random.Random(f"router {self.seed} {options.get('seed')} {question_text(question)}")
+        return Solution(await run(alone(chance.choice(workers_of(pool))), question, pool, **options))
+
+
+def random_workflow(chance: random.Random, workers: Sequence[int], *, max_steps: int = 5) -> Workflow:
+    """A workflow of one to `max_steps` steps, as many as often; workers are drawn evenly.
+
+    Attempts see the plans, second looks everything.
+    """
+    count = chance.randint(1, max_steps)
+    plans = chance.randint(0, min(_PLANS, count - 1))
+    attempts = chance.randint(1, count - plans)
+    looks = "VRA" if attempts > 1 else "VR"
+    steps: list[tuple[str, Access]] = [(SUBTASKS["P"], ())] * plans + [(SOLVE, tuple(range(plans)))] * attempts
+    steps += [(SUBTASKS[chance.choice(looks)], ALL) for _ in range(count - len(steps))]
+    return Workflow(tuple(Step(chance.choice(workers), subtask, access) for subtask, access in steps))
 
 
 @dataclass(frozen=True, slots=True)
