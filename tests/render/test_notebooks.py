@@ -81,13 +81,6 @@ def test_a_run_and_a_solution_show_picture_answer_and_steps() -> None:
     assert "id=" not in shown, "ids of two outputs would clash"
 
 
-def test_a_pool_is_a_table() -> None:
-    shown = Pool.from_functions([ann], descriptions=["<i>quick</i>"])._repr_html_()
-
-    assert "<td>0</td><td>ann</td>" in shown
-    assert "&lt;i&gt;quick&lt;/i&gt;" in shown
-
-
 def test_values_are_one_short_line_at_the_prompt(relay: Path) -> None:
     run = two_rounds()
     values = [wfdsl.load(relay), analyze_path(relay), run, Solution(run), run.steps[0], Pool.from_functions([ann])]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
+import httpx2
 import openai
 import pytest
 
@@ -80,24 +80,26 @@ class App:
         (folder / "two.wf").write_text(WORKFLOW)
         found = read_experiment(folder / "wfdsl.toml", [f"pool.use={folder / 'pool.toml'}", *settings])
         self.journal = Journal(folder / "journal.db")
+        self.lines: list[str] = []
+        """The log."""
         models = served_models(found, [str(folder / "two.wf")])
         kept = self.journal if journal else None
-        self._app = build_app(models, found.serve, keys=keys, journal=kept, log=lambda _: None)
+        self._app = build_app(models, found.serve, keys=keys, journal=kept, log=self.lines.append)
 
     async def post(
         self, path: str = "chat/completions", headers: dict[str, str] | None = None, **fields: Any
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         body = {"model": "two", "messages": [{"role": "user", "content": "Why?"}], **fields}
         async with self._client() as client:
             return await client.post(path, headers=headers, json=body)
 
-    async def get(self, path: str) -> httpx.Response:
+    async def get(self, path: str, **headers: str) -> httpx2.Response:
         async with self._client() as client:
-            return await client.get(f"http://localhost{path}")
+            return await client.get(f"http://localhost{path}", headers=headers)
 
-    def _client(self) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(self._app)
-        return httpx.AsyncClient(transport=transport, base_url="http://localhost/v1/", timeout=60)
+    def _client(self) -> httpx2.AsyncClient:
+        transport = httpx2.ASGITransport(self._app)
+        return httpx2.AsyncClient(transport=transport, base_url="http://localhost/v1/", timeout=60)
 
 
 @pytest.fixture

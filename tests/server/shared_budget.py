@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import httpx
+import httpx2
 
 from wfdsl.server.keys import make_key
 
@@ -47,8 +47,8 @@ def spend(folder: Path, provider: Provider, *, processes: int, requests: int, ki
         body: Any = {"model": "two", "messages": [{"role": "user", "content": f"Why {number}?"}]}
         url, headers = servers[number % processes].url, {"Authorization": f"Bearer {key}"}
         try:
-            return httpx.post(f"{url}/chat/completions", json=body, headers=headers, timeout=120).status_code
-        except httpx.TransportError:
+            return httpx2.post(f"{url}/chat/completions", json=body, headers=headers, timeout=120).status_code
+        except httpx2.TransportError:
             return 0
 
     began = time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import openai
 import pytest
 
@@ -117,7 +117,7 @@ STRICT = {
     ],
 )
 def test_what_cannot_be_honoured_is_refused(server: ServerProcess, more: dict[str, Any], param: str) -> None:
-    reply = httpx.post(f"{server.url}/chat/completions", json={"model": "two", "messages": ASK, **more}, timeout=60)
+    reply = httpx2.post(f"{server.url}/chat/completions", json={"model": "two", "messages": ASK, **more}, timeout=60)
 
     error = reply.json()["error"]
     assert (reply.status_code, error["code"], error["param"]) == (400, "unsupported_parameter", param)
@@ -168,7 +168,7 @@ def test_what_cannot_be_honoured_is_refused(server: ServerProcess, more: dict[st
 )
 def test_a_wrong_value_is_named(server: ServerProcess, more: dict[str, Any], param: str) -> None:
     body = json.dumps({"model": "two", "messages": ASK, **more})
-    reply = httpx.post(f"{server.url}/chat/completions", content=body.encode(), timeout=60)
+    reply = httpx2.post(f"{server.url}/chat/completions", content=body.encode(), timeout=60)
 
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
 
@@ -201,7 +201,7 @@ def test_models_are_listed_and_shown(serve: Serve) -> None:
 
 @pytest.mark.parametrize("path", ["/health", "/ready"])
 def test_health_says_nothing_else(server: ServerProcess, path: str) -> None:
-    reply = httpx.get(server.url.removesuffix("/v1") + path, timeout=60)
+    reply = httpx2.get(server.url.removesuffix("/v1") + path, timeout=60)
 
     assert (reply.status_code, set(reply.json())) == (200, {"status"})
 
@@ -217,7 +217,7 @@ def test_health_says_nothing_else(server: ServerProcess, path: str) -> None:
 def test_every_error_has_the_shape_that_clients_read(
     server: ServerProcess, method: str, path: str, content: bytes, status: int
 ) -> None:
-    reply = httpx.request(method, server.url + path, content=content, timeout=60)
+    reply = httpx2.request(method, server.url + path, content=content, timeout=60)
 
     assert reply.status_code == status
     assert set(reply.json()["error"]) == {"message", "type", "param", "code"}

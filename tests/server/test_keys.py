@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
@@ -119,7 +119,7 @@ async def test_no_key_is_accepted_while_their_file_cannot_be_read(tmp_path: Path
     keys = ApiKeys(str(path), said.append)
     app = build_app({}, ServeSettings(), keys=keys, journal=None, log=lambda _: None)
     found = []
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x/") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x/") as client:
         for content in (text, broken, text):
             path.unlink() if content is None else path.write_text(content)
             reply = await client.get("v1/models", headers={"Authorization": bearer(key)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from wfdsl.errors import UsageError
@@ -77,7 +77,7 @@ async def test_only_a_key_that_may_reads_the_metrics() -> None:
     app: Any = build_app(models, experiment.serve, keys=ApiKeys("keys.toml", print), journal=None, log=lambda _: None)
     ask = {"model": "one", "messages": [{"role": "user", "content": "Why?"}]}
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x/", timeout=60) as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x/", timeout=60) as client:
         headers = [{"Authorization": f"Bearer {key}"} for key in keys]
         await client.post("v1/chat/completions", json=ask, headers=headers[0])
         own, every = [await client.get("metrics", headers=each) for each in headers]
@@ -102,5 +102,27 @@ async def test_without_keys_pages_of_other_sites_are_not_answered(headers: dict[
     app: Any = build_app(served_models(experiment, []), experiment.serve, keys=None, journal=None, log=lambda _: None)
     url = "http://localhost:8600/v1/models"
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as client:
         assert (await client.get(url, headers=headers)).status_code == status
+
+
+@pytest.mark.usefixtures("folder")
+async def test_a_key_may_be_the_password_of_a_url_which_a_browser_may_have_kept() -> None:
+    key, experiment = make_key("keys.toml", "ann", {}), read_experiment(None, ["pool.use=pool.toml"])
+    models, keys = served_models(experiment, []), ApiKeys("keys.toml", print)
+    app: Any = build_app(models, experiment.serve, keys=keys, journal=None, log=lambda _: None)
+    url, bearer, foreign = (
+        "http://node1/v1/models",
+        {"Authorization": f"Bearer {key}"},
+        {"Origin": "http://evil.example"},
+    )
+
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as client:
+        found = [
+            (await client.get(url, auth=("any", key))).status_code,
+            (await client.get(url, auth=("any", key), headers=foreign)).status_code,
+            (await client.get(url, headers=bearer | foreign)).status_code,
+            (await client.get(url, auth=("any", "wrong"))).status_code,
+        ]
+
+    assert found == [200, 403, 200, 401]

@@ -1,24 +1,28 @@
-"""What operators rely on: limits on slow clients, metrics, logs, and an OpenAPI document that says what is there."""
+"""What operators rely on: limits on clients, metrics, logs, and an OpenAPI document that says what is there."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
 from wfdsl.experiment import ServeSettings
 from wfdsl.server.app import build_app
 from wfdsl.server.endpoints import AccessLog
+from wfdsl.server.keys import ApiKeys, make_key
 from wfdsl.server.openapi import openapi_document
 
-from .conftest import Serve
+from .conftest import App, Serve, ServerProcess
 from .provider import Provider
 
-ASK = {"model": "two", "messages": [{"role": "user", "content": "A secret question?"}]}
+ASK = [{"role": "user", "content": "A secret question?"}]
 
 
 def test_the_openapi_document_has_every_address_and_method() -> None:
@@ -61,25 +65,24 @@ def test_slow_clients_are_cut_off_and_others_are_answered(serve: Serve) -> None:
         assert slow.recv(1 << 16).startswith(b"HTTP/1.1 408")
 
 
-@pytest.mark.slow
-def test_metrics_and_logs_say_what_happened(own: Serve, provider: Provider) -> None:
-    server = own()
-    url = server.url.removesuffix("/v1")
-    run = httpx.post(f"{server.url}/chat/completions", json=ASK, timeout=60).json()["wfdsl"]["run"]
+async def test_metrics_and_the_log_say_what_happened_without_texts_and_keys(
+    app: Callable[..., App], provider: Provider, tmp_path: Path
+) -> None:
+    key = make_key(str(tmp_path / "keys.toml"), "ann", {"metrics": True})
+    server, bearer = app(keys=ApiKeys(str(tmp_path / "keys.toml"), print)), {"authorization": f"Bearer {key}"}
+    run = (await server.post(headers=bearer, messages=ASK)).json()["wfdsl"]["run"]
     provider.status["bob"] = 400
-    httpx.post(f"{server.url}/responses", json={"model": "two", "input": "x"}, timeout=60)
-    httpx.get(f"{url}/no/such/{'x' * 50}", timeout=60)
-    page = httpx.get(f"{url}/metrics", timeout=60)
+    await server.post("responses", headers=bearer, input="A secret question?")
+    await server.get(f"/no/such/{'x' * 50}", **bearer)
+    page = await server.get("/metrics", **bearer)
     found = dict(line.rsplit(" ", 1) for line in page.text.splitlines() if not line.startswith("#"))
-    server.stop()
-    lines = [line.split() for line in server.lines if " s" in line]
 
     assert page.headers["content-type"].startswith("text/plain")
     assert {name: float(found[name]) for name in EXPECTED} == EXPECTED
-    requests = [line for line in lines if line[0] in ("GET", "POST")]
-    assert [line[2] for line in requests] == ["200", "502", "404", "200"]
-    assert requests[0][-2:] == ["run", run]
-    assert "secret" not in "".join(server.lines)
+    assert [line.split()[2] for line in server.lines] == ["200", "502", "404", "200"]
+    assert server.lines[0].endswith(f" key ann run {run}")
+    log = "".join(server.lines)
+    assert not [text for text in (key, "secret", "did:") if text in log]
 
 
 EXPECTED = {
@@ -94,3 +97,35 @@ EXPECTED = {
     'wfdsl_cost_usd_total{model="two",worker="bob"}': 18e-6,
     "wfdsl_requests_in_progress": 0.0,
 }
+
+
+def test_another_address_needs_keys(wfdsl: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
+
+    done = wfdsl("serve", "--pool", "paper", "--host", "0.0.0.0", "--port", "0")
+
+    assert done.code == 2
+    assert "--host 0.0.0.0 needs --keys" in done.err
+
+
+def test_a_worker_without_a_key_is_told_before_the_server_starts(
+    wfdsl: Command,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    done = wfdsl("serve", "--pool", "openai:gpt-5,openai:gpt-5-mini", "--port", "0")
+
+    assert done.code == 2
+    assert 'worker "gpt-5" needs a key' in done.err
+
+
+@pytest.mark.slow
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(server: ServerProcess) -> None:
+    with socket.create_connection(server.address, timeout=60) as connection:
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
+        connection.sendall(head + b"Content-Length: 50000000\r\n\r\n{")
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 413")
+    streamed = httpx2.post(f"{server.url}/chat/completions", content=iter([b"x" * 2_000_000] * 3), timeout=60)
+
+    assert (streamed.status_code, streamed.json()["error"]["code"]) == (413, "body_too_large")

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import openai
 import pytest
 
@@ -76,7 +76,7 @@ def test_two_servers_asked_for_one_key_at_a_time_say_to_ask_again(own: Serve, pr
     with begun(first, "Idempotency-Key: one\r\n", stream=False):
         assert provider.stuck.wait(60)
         body = {"model": "two", "messages": ASK, "stream": False}  # the same bytes
-        reply = httpx.post(f"{second.url}/chat/completions", content=json.dumps(body), headers=key, timeout=60)
+        reply = httpx2.post(f"{second.url}/chat/completions", content=json.dumps(body), headers=key, timeout=60)
         provider.released.set()
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (409, "run_in_progress")
@@ -86,7 +86,7 @@ def test_two_servers_asked_for_one_key_at_a_time_say_to_ask_again(own: Serve, pr
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "é"])
 def test_a_key_that_the_openapi_document_does_not_allow_is_refused(server: ServerProcess, key: str) -> None:
     headers = [(b"idempotency-key", key.encode("latin-1"))]
-    reply = httpx.post(f"{server.url}/chat/completions", json={"model": "two", "messages": ASK}, headers=headers)
+    reply = httpx2.post(f"{server.url}/chat/completions", json={"model": "two", "messages": ASK}, headers=headers)
 
     assert (reply.status_code, reply.json()["error"]["param"]) == (400, "Idempotency-Key")
 

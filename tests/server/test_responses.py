@@ -6,7 +6,7 @@ import json
 import signal
 from typing import Any
 
-import httpx
+import httpx2
 import openai
 import pytest
 
@@ -24,8 +24,8 @@ def asked(provider: Provider) -> list[dict[str, Any]]:
     return provider.bodies
 
 
-def post(server: ServerProcess, **more: Any) -> httpx.Response:
-    return httpx.post(f"{server.url}/responses", content=json.dumps({**ASK, **more}), timeout=60)
+def post(server: ServerProcess, **more: Any) -> httpx2.Response:
+    return httpx2.post(f"{server.url}/responses", content=json.dumps({**ASK, **more}), timeout=60)
 
 
 def test_events_come_in_their_order_and_are_numbered_without_gaps(server: ServerProcess) -> None:
@@ -263,10 +263,10 @@ def test_results_of_tools_need_only_the_response_that_they_belong_to(
 
 def test_a_conversation_continues_after_the_server_was_killed(own: Serve, provider: Provider) -> None:
     server = own()
-    first = httpx.post(f"{server.url}/responses", json=ASK, timeout=60).json()
+    first = httpx2.post(f"{server.url}/responses", json=ASK, timeout=60).json()
     server.stop(signal.SIGKILL)
     again = {**ASK, "input": "And?", "previous_response_id": first["id"]}
-    second = httpx.post(f"{own().url}/responses", json=again, timeout=60).json()
+    second = httpx2.post(f"{own().url}/responses", json=again, timeout=60).json()
 
     assert second["status"] == "completed"
     assert asked_of(provider.bodies[2])[1] == ("assistant", "bob did: Solve it.")
@@ -274,8 +274,8 @@ def test_a_conversation_continues_after_the_server_was_killed(own: Serve, provid
 
 def test_without_a_journal_nothing_is_stored(serve: Serve) -> None:
     url = f"{serve('--set', 'run.journal=false').url}/responses"
-    found = httpx.post(url, json=ASK, timeout=60).json()
-    reply = httpx.post(url, json={**ASK, "previous_response_id": found["id"]}, timeout=60)
+    found = httpx2.post(url, json=ASK, timeout=60).json()
+    reply = httpx2.post(url, json={**ASK, "previous_response_id": found["id"]}, timeout=60)
 
     assert found["store"] is False
     assert (reply.status_code, reply.json()["error"]["code"]) == (400, "unsupported_parameter")
@@ -284,7 +284,7 @@ def test_without_a_journal_nothing_is_stored(serve: Serve) -> None:
 def test_an_answer_that_was_cut_is_incomplete(serve: Serve, provider: Provider) -> None:
     provider.finishes["bob"] = "length"
 
-    found = httpx.post(f"{serve().url}/responses", json=ASK, timeout=60).json()
+    found = httpx2.post(f"{serve().url}/responses", json=ASK, timeout=60).json()
 
     assert (found["status"], found["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
     assert found["output"][-1]["status"] == "incomplete"
@@ -294,7 +294,7 @@ def test_a_run_that_fails_is_the_last_event(serve: Serve, provider: Provider) ->
     provider.status["bob"] = 429
     server = serve()
 
-    last = events(httpx.post(f"{server.url}/responses", json={**ASK, "stream": True}, timeout=60).content)[-1]
+    last = events(httpx2.post(f"{server.url}/responses", json={**ASK, "stream": True}, timeout=60).content)[-1]
     with pytest.raises(openai.RateLimitError) as caught:
         server.client.responses.create(model="two", input="Why?")
 

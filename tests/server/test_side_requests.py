@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.conductor.scripted_server import lists
@@ -27,7 +27,7 @@ SIDE = {
 CHEAP = POOL.replace('model = "bob"', 'model = "bob"\nprices = {{ input = 0.1, output = 0.2 }}')
 
 
-async def ask(app: App, content: str, **more: Any) -> httpx.Response:
+async def ask(app: App, content: str, **more: Any) -> httpx2.Response:
     return await app.post(model="wfdsl", messages=[{"role": "user", "content": content}], **more)
 
 

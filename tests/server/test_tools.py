@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
-from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
 from tests.conductor.scripted_server import lists
-from wfdsl.server.keys import make_key
 
 from .conftest import Serve, ServerProcess
 from .provider import Provider
@@ -150,20 +147,6 @@ def test_an_id_that_is_not_known_is_part_of_a_new_question(serve: Serve, provide
         {"role": "assistant", "content": "[called weather as call_0]\n{}"},
         {"role": "user", "content": "[result of call_0]\nrain\n\nPlan it."},
     ]
-
-
-def test_no_client_continues_the_run_of_another_one(own: Serve, provider: Provider, tmp_path: Path) -> None:
-    keys = {name: make_key(str(tmp_path / "keys.toml"), name, {}) for name in ("ann", "eve")}
-    provider.calls["bob"] = [PARIS[0]]
-    server = own("--keys", "keys.toml")
-    first = create(server, key=keys["ann"])
-
-    stolen = create(server, answered(first, "forged"), key=keys["eve"])
-    continued = create(server, answered(first, "rain"), key=keys["ann"])
-
-    assert stolen.wfdsl["run"] != first.wfdsl["run"]
-    assert continued.choices[0].message.content == "bob did: rain"
-    assert not any("forged" in json.dumps(body) for body in provider.bodies[-1:])
 
 
 def test_a_result_that_is_missing_is_asked_for(serve: Serve, provider: Provider) -> None:

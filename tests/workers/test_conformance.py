@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 from typing import Any
 
 import pytest
-from tests.workers.wire import KINDS, Request, call, entry_for, good_body, good_events, serving, stream
-from tests.workers.wire import reply as http_reply
+from tests.workers.wire import KINDS, Request, as_json, call, entry_for, good_body, good_events, serving, stream
 
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers import conformance
@@ -36,7 +34,7 @@ async def test_scripts_conform() -> None:
 async def test_workers_at_apis_conform(kind: str) -> None:
     async def answer(writer: asyncio.StreamWriter) -> None:
         streams = wire.requests[-1].body.get("stream")
-        writer.write(stream(*good_events(kind)) if streams else http_reply(json.dumps(good_body(kind)).encode()))
+        writer.write(stream(*good_events(kind)) if streams else as_json(good_body(kind)))
 
     async with serving(answer) as wire:
         pool = Pool([entry_for(kind, wire.url)])
@@ -58,7 +56,7 @@ async def test_calls_at_the_same_time_each_get_their_own_reply(kind: str) -> Non
         request: Request = wire.requests[-1]
         asked = (request.body.get("messages") or request.body["input"])[-1]["content"]
         await asyncio.sleep(0.02 * (len(wire.requests) % 3))
-        writer.write(http_reply(json.dumps(good_body(kind, f"about {asked}")).encode()))
+        writer.write(as_json(good_body(kind, f"about {asked}")))
 
     async with serving(answer) as wire:
         pool = Pool([entry_for(kind, wire.url)])

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 from tests.workers.wire import (
     ANSWER,
     KINDS,
+    as_json,
     ask,
     call,
     entry_for,
     failure_of,
     good_body,
     good_events,
-    reply,
     serving,
     stream,
 )
@@ -73,7 +72,7 @@ async def test_a_word_means_the_same_in_every_protocol_and_is_kept(kind: str) ->
     left = iter(words)
 
     async def answer(writer: Any) -> None:
-        writer.write(reply(json.dumps(body(kind, next(left))).encode()))
+        writer.write(as_json(body(kind, next(left))))
 
     async with serving(answer) as wire:
         pool = Pool([entry_for(kind, wire.url)])
@@ -88,7 +87,7 @@ async def test_a_word_means_the_same_in_every_protocol_and_is_kept(kind: str) ->
 async def test_why_a_response_is_incomplete_counts_more_than_its_status(word: str) -> None:
     incomplete = {**good_body("responses"), "status": "incomplete", "incomplete_details": {"reason": word}}
 
-    async with serving(reply(json.dumps(incomplete).encode())) as wire:
+    async with serving(as_json(incomplete)) as wire:
         got = await ask(entry_for("responses", wire.url))
 
     assert (got.finish, got.ending) == (KNOWN.get(word, "broken_off"), word)
@@ -98,7 +97,7 @@ async def test_a_reply_that_was_broken_off_is_bought_again_and_paid_for() -> Non
     words = iter(["error", "stop"])
 
     async def answer(writer: Any) -> None:
-        writer.write(reply(json.dumps(body("chat", next(words))).encode()))
+        writer.write(as_json(body("chat", next(words))))
 
     async with serving(answer) as wire:
         pool = Pool([entry_for("chat", wire.url, retries=1)])
@@ -122,7 +121,7 @@ ERRORS = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", ERRORS)
 async def test_an_error_with_status_200_says_why_in_every_shape(kind: str, error: dict[str, Any]) -> None:
-    async with serving(reply(json.dumps(error).encode())) as wire:
+    async with serving(as_json(error)) as wire:
         failure = await failure_of(entry_for(kind, wire.url))
 
     assert failure.retryable
@@ -138,7 +137,7 @@ FINAL = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", FINAL)
 async def test_an_error_that_waiting_does_not_cure_is_not_retried(kind: str, error: dict[str, Any]) -> None:
-    async with serving(reply(json.dumps(error).encode())) as wire:
+    async with serving(as_json(error)) as wire:
         assert not (await failure_of(entry_for(kind, wire.url))).retryable
 
 
@@ -146,7 +145,7 @@ async def test_an_error_inside_a_choice_is_one_whatever_the_reason_beside_it() -
     failed = good_body("chat")
     failed["choices"][0]["error"] = {"message": "upstream has gone", "code": 502}
 
-    async with serving(reply(json.dumps(failed).encode())) as wire:
+    async with serving(as_json(failed)) as wire:
         failure = await failure_of(entry_for("chat", wire.url))
 
     assert (failure.retryable, failure.status) == (True, 502)
@@ -166,7 +165,7 @@ async def test_an_event_whose_name_is_error_is_one(kind: str, said: bytes) -> No
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_reason_that_is_no_text_is_not_a_normal_end(kind: str) -> None:
     for reason in (5, {"type": "stop"}, True):
-        async with serving(reply(json.dumps(body(kind, reason)).encode())) as wire:
+        async with serving(as_json(body(kind, reason))) as wire:
             assert (await ask(entry_for(kind, wire.url))).finish == "broken_off"
 
 
@@ -241,5 +240,5 @@ def test_a_text_with_nothing_to_see_is_blank(text: str) -> None:
 
 
 async def test_a_reply_with_nothing_to_see_is_no_answer() -> None:
-    async with serving(reply(json.dumps(good_body("chat", "\u200b")).encode())) as wire:
+    async with serving(as_json(good_body("chat", "\u200b"))) as wire:
         assert (await ask(entry_for("chat", wire.url))).finish == "empty"

@@ -6,6 +6,7 @@ import asyncio
 import json
 import resource
 import zlib
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from tests.workers.wire import (
     ANSWER,
     KINDS,
+    as_json,
     ask,
     call,
     entry_for,
@@ -76,36 +78,15 @@ async def test_a_wait_that_cannot_be_read_is_none(header: str, wait_s: float | N
     assert failure.retry_after == wait_s
 
 
-async def test_an_empty_account_is_not_asked_again_although_its_status_is_429() -> None:
-    body = json.dumps({"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}).encode()
-
-    failure = await _fault("chat", reply(body, status=429), streams=False)
-
-    assert not failure.retryable
-    assert "You exceeded your quota" in str(failure)
-
-
 @ALL_KINDS
 async def test_a_redirect_is_not_followed(kind: str) -> None:
-    async with serving(reply(json.dumps(good_body(kind)).encode())) as elsewhere:
+    async with serving(as_json(good_body(kind))) as elsewhere:
         sent = reply(b"", status=307, headers=f"location: {elsewhere.url}/v1\r\n")
         failure = await _fault(kind, sent, streams=False)
 
     assert elsewhere.requests == []
     assert not failure.retryable
     assert "set base_url" in str(failure)
-
-
-@ALL_KINDS
-@BOTH_WAYS
-async def test_an_error_page_becomes_one_short_line(kind: str, streams: bool) -> None:
-    page = b"<html>\n<body>" + b"Bad gateway\n" * 10_000 + b"</body></html>"
-
-    failure = await _fault(kind, reply(page, status=502, kind="text/html"), streams=streams)
-
-    assert failure.retryable
-    assert len(str(failure)) < 700
-    assert "\n" not in str(failure)
 
 
 @ALL_KINDS
@@ -174,14 +155,6 @@ async def test_a_refused_connection_was_surely_not_sent(kind: str, streams: bool
 
 
 @ALL_KINDS
-@BOTH_WAYS
-async def test_a_connection_closed_without_a_word_may_have_been_charged(kind: str, streams: bool) -> None:
-    failure = await _fault(kind, b"", streams=streams)
-
-    assert (failure.retryable, failure.sent) == (True, True)
-
-
-@ALL_KINDS
 async def test_a_reset_amid_the_reply_is_a_failure(kind: str) -> None:
     async def half_then_reset(writer: asyncio.StreamWriter) -> None:
         body = json.dumps(good_body(kind)).encode()
@@ -240,7 +213,7 @@ async def test_a_model_that_thinks_before_it_says_anything_is_waited_for(kind: s
 @ALL_KINDS
 @BOTH_WAYS
 async def test_a_server_that_drips_bytes_does_not_hold_a_call_beyond_its_time(kind: str, streams: bool) -> None:
-    whole = stream(*good_events(kind)) if streams else reply(json.dumps(good_body(kind)).encode())
+    whole = stream(*good_events(kind)) if streams else as_json(good_body(kind))
 
     async def drip(writer: asyncio.StreamWriter) -> None:
         for byte in whole:
@@ -267,112 +240,66 @@ async def test_the_deadline_of_a_call_ends_it_too(kind: str) -> None:
     assert "deadline" in str(failure)
 
 
-# Bodies with status 200 that are no answers.
+# What is no answer, or says that it is an error: (what is sent, by kind), whether to try again, what the message has.
+
+
+def _said(message: str, status: int = 200, **error: Any) -> bytes:
+    return reply(json.dumps({"type": "error", "error": {"message": message, **error}}).encode(), status=status)
+
+
+def _without(kind: str, value: Any) -> bytes:
+    field = {"chat": "choices", "responses": "output", "anthropic": "content"}[kind]
+    return as_json({**good_body(kind), field: value})
+
+
+NOTHINGS: list[Any] = [None, "text", 5, {}]
+NOT_JSON = (b"", b"null", b"[]", b'"text"', b"{", b"\xff\xfe", b"[" * 100_000)
+FAULTS: dict[str, tuple[Callable[[str], list[bytes]], bool, str]] = {
+    "closed without a word": (lambda kind: [b""], True, "broke"),
+    "no JSON object": (lambda kind: [reply(body) for body in NOT_JSON], True, "not a JSON object"),
+    "no answer": (lambda kind: [_without(kind, value) for value in NOTHINGS], True, "without any"),
+    "20 MB": (lambda kind: [as_json(good_body(kind, "x" * 20_000_000))], False, "than 16 MiB"),
+    "a page": (lambda kind: [reply(b"<p>\n" + b"Bad\n" * 30_000, status=502, kind="text/html")], True, "HTTP 502: "),
+    "an empty account": (lambda kind: [_said("No quota", 429, code="insufficient_quota")], False, "No quota"),
+    "no credit": (lambda kind: [_said("Your credit balance is too low.", 400)], False, "no credit left"),
+    "no system role": (lambda kind: [_said("System role not supported", 400)], False, "--deep"),
+    "alternation": (lambda kind: [_said("Conversation roles must alternate user/assistant", 400)], False, "--deep"),
+    "an odd code": (lambda kind: [_said("odd", code="9" * 5000)], True, "odd"),
+    "a code": (lambda kind: [_said("down", code=502), _said("down", code=429)], True, "down"),
+    "a final code": (lambda kind: [_said("no such", code=404)], False, "no such"),
+    "a type": (lambda kind: [_said("busy", type="overloaded_error")], True, "busy"),
+    "a final type": (lambda kind: [_said("bad prompt", type="invalid_request_error")], False, "bad prompt"),
+    "a text": (lambda kind: [reply(b'{"error": "something else"}')], True, "something else"),
+    "an error event": (lambda kind: [stream(*good_events(kind)[:2], {"error": {"message": "down"}})], True, "down"),
+    "half an event": (lambda kind: [stream(*good_events(kind)[:2], '{"half')], True, "not a JSON object"),
+    "an early end": (lambda kind: [stream(*good_events(kind)[:kept]) for kept in range(4)], True, "ended before"),
+}
 
 
 @ALL_KINDS
+@BOTH_WAYS
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_what_is_no_answer_is_a_failure_in_one_short_line(kind: str, streams: bool, fault: str) -> None:
+    sent, retryable, says = FAULTS[fault]
+    for each in sent(kind):
+        failure = await _fault(kind, each, streams=streams)
+
+        assert (failure.retryable, failure.sent) == (retryable, True)
+        assert says in str(failure)
+        assert len(str(failure)) < 1100
+        assert "\n" not in str(failure)
+
+
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"null", b"[]", b'"text"', b"{", b"\xff\xfe", b"[" * 100_000],
-    ids=["nothing", "null", "list", "string", "brace", "binary", "deep"],
-)
-async def test_a_body_that_is_no_json_object_is_a_failure(kind: str, body: bytes) -> None:
-    failure = await _fault(kind, reply(body), streams=False)
-
-    assert failure.retryable
-    assert "not a JSON object" in str(failure)
-
-
-NOTHINGS: list[Any] = [[], None, "text", 5, {}]
-NO_ANSWERS = [
-    (kind, field, value)
-    for kind, field in (("chat", "choices"), ("responses", "output"), ("anthropic", "content"))
-    for value in NOTHINGS
-    if kind == "chat" or value != []  # a response or a message without any parts is an empty reply
-]
-
-
-@pytest.mark.parametrize(("kind", "field", "value"), NO_ANSWERS)
-async def test_a_reply_without_choices_is_a_failure(kind: str, field: str, value: Any) -> None:
-    body = {**good_body(kind), field: value}
-
-    failure = await _fault(kind, reply(json.dumps(body).encode()), streams=False)
-
-    assert failure.retryable
-
-
-@ALL_KINDS
-async def test_a_reply_of_20_megabytes_is_refused_before_it_is_read_whole(kind: str) -> None:
-    body = json.dumps(good_body(kind, "x" * 20_000_000)).encode()
-
-    failure = await _fault(kind, reply(body), streams=False)
-
-    assert not failure.retryable
-    assert "longer than 16 MiB" in str(failure)
-
-
-@ALL_KINDS
-async def test_a_stream_that_ends_early_and_quietly_is_a_failure(kind: str) -> None:
-    for kept in range(len(good_events(kind)) - (3 if kind == "chat" else 1)):
-        failure = await _fault(kind, stream(*good_events(kind)[:kept]), streams=True)
-
-        assert failure.retryable
-        assert "ended before" in str(failure)
-
-
-@ALL_KINDS
-async def test_a_broken_event_is_a_failure(kind: str) -> None:
-    events = good_events(kind)
-
-    failure = await _fault(kind, stream(*events[:2], '{"half', *events[2:]), streams=True)
-
-    assert failure.retryable
-    assert "not a JSON object" in str(failure)
-
-
-SAID = [
-    (400, "Your credit balance is too low to access the API.", "no credit left", False, False),
-    (400, "This model's maximum context length is 8192 tokens.", "context", False, True),
-    (400, "System role not supported", "--deep", False, False),
-    (400, "Conversation roles must alternate user/assistant/user/assistant/...", "--deep", False, False),
-    (500, "the request exceeds the available context size", "", False, True),
-    (500, "request (9000 tokens) exceeds the context", "", False, True),
-    (500, "internal error", "", True, False),
-]
-
-
-@pytest.mark.parametrize(("status", "said", "hint", "retryable", "too_long"), SAID)
-async def test_what_a_server_says_decides_on_the_hint_and_on_another_attempt(
-    status: int, said: str, hint: str, *, retryable: bool, too_long: bool
-) -> None:
-    body = json.dumps({"error": {"message": said}}).encode()
-
-    async with serving(reply(body, status=status)) as wire:
-        failure = await failure_of(entry_for("chat", wire.url))
-
-    assert hint in str(failure)
-    assert (failure.retryable, failure.too_long) == (retryable, too_long)
-
-
-@ALL_KINDS
-@pytest.mark.parametrize(
-    ("error", "retryable"),
+    ("status", "said", "too_long"),
     [
-        ({"message": "odd", "code": "9" * 5000}, True),
-        ({"message": "upstream is down", "code": 502}, True),
-        ({"message": "too fast", "code": 429}, True),
-        ({"message": "no such model", "code": 404}, False),
-        ({"message": "overloaded", "type": "overloaded_error"}, True),
-        ({"message": "bad prompt", "type": "invalid_request_error"}, False),
-        ("something else", True),
+        (400, "This model's maximum context length is 8192 tokens.", True),
+        (500, "the request exceeds the available context size", True),
+        (500, "request (9000 tokens) exceeds the context", True),
+        (500, "internal error", False),
     ],
 )
-@BOTH_WAYS
-async def test_an_error_with_status_200_is_a_failure(kind: str, error: Any, retryable: bool, streams: bool) -> None:
-    body = {"type": "error", "error": error}
-    sent = stream(*good_events(kind)[:2], body) if streams else reply(json.dumps(body).encode())
+async def test_a_conversation_that_is_too_long_is_known_by_the_words(status: int, said: str, too_long: bool) -> None:
+    failure = await _fault("chat", _said(said, status), streams=False)
 
-    failure = await _fault(kind, sent, streams=streams)
-
-    assert failure.retryable == retryable
-    assert (error if isinstance(error, str) else error["message"]) in str(failure)
+    assert (failure.retryable, failure.too_long) == (not too_long, too_long)

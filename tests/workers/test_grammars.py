@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.workers.wire import ask, call, entry_for, good_body, reply, serving
+from tests.workers.wire import as_json, ask, call, entry_for, good_body, reply, serving
 
 from wfdsl import UsageError, WorkerEntry
 from wfdsl.protocols import WorkerFailure
@@ -14,10 +14,6 @@ from wfdsl.workers.call_settings import dialect_of
 
 GRAMMAR = 'root ::= "yes" | "no"\n'
 WITH_GRAMMAR = call(settings={"grammar": GRAMMAR})
-
-
-def answer(kind: str = "chat") -> bytes:
-    return bytes(reply(json.dumps(good_body(kind)).encode()))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +34,7 @@ def answer(kind: str = "chat") -> bytes:
 async def test_a_server_is_sent_the_grammar_under_the_name_that_it_knows(
     settings: dict[str, Any], body: dict[str, Any]
 ) -> None:
-    async with serving(answer()) as wire:
+    async with serving(as_json(good_body("chat"))) as wire:
         await ask(entry_for("chat", wire.url, **settings), WITH_GRAMMAR)
 
     (request,) = wire.requests
@@ -48,7 +44,7 @@ async def test_a_server_is_sent_the_grammar_under_the_name_that_it_knows(
 
 @pytest.mark.parametrize("kind", ["anthropic", "responses"])
 async def test_an_api_that_takes_no_grammar_refuses_it_before_anything_is_sent(kind: str) -> None:
-    async with serving(answer(kind)) as wire:
+    async with serving(as_json(good_body(kind))) as wire:
         with pytest.raises(UsageError, match=r'worker "w": .* takes no grammar; leave the grammar out'):
             await ask(entry_for(kind, wire.url), WITH_GRAMMAR)
 

@@ -15,13 +15,6 @@ from wfdsl.protocols import Usage
 from wfdsl.workers.entry import Prices, PriceTier
 from wfdsl.workers.list_prices import list_prices
 
-KNOWN = [
-    ("openai", "gpt-5-mini", None),
-    ("openai", "gpt-5.1", None),
-    ("anthropic", "claude-sonnet-4-0", None),
-    ("google", "gemini-2.5-pro", None),
-    ("openai", "qwen/qwen3-32b", "https://openrouter.ai/api/v1"),
-]
 TEN = [
     ("openai", "gpt-5-mini", None),
     ("openai", "gpt-5.1", None),
@@ -43,15 +36,6 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("provider", "model", "url"), KNOWN)
-def test_a_model_that_is_on_the_list_has_prices_with_their_source(provider: str, model: str, url: str | None) -> None:
-    prices = list_prices(provider, model, url)
-
-    assert prices is not None
-    assert 0 < prices.input < prices.output
-    assert prices.source.startswith("genai-prices 0.")
-
-
 @pytest.mark.parametrize(("provider", "model", "url"), TEN)
 @pytest.mark.parametrize("tokens", [(1000, 500, 0, 0), (300_000, 7000, 0, 0), (300_000, 7000, 100_000, 50_000)])
 def test_a_request_costs_what_genai_prices_says(
@@ -60,6 +44,7 @@ def test_a_request_costs_what_genai_prices_says(
     read, written, cached, kept = tokens
     prices = list_prices(provider, model, url)
     assert prices is not None
+    assert prices.source.startswith("genai-prices 0.")
     if prices.cache_write is None:
         kept = 0
     usage = genai_prices.Usage(

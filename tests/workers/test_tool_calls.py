@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.workers.wire import KINDS, ask, entry_for, failure_of, good_body, reply, serving, stream
+from tests.workers.wire import KINDS, as_json, ask, entry_for, failure_of, good_body, serving, stream
 
 from wfdsl.protocols import Call, Message, ToolCall
 from wfdsl.workers.function import FunctionWorker
@@ -63,10 +63,6 @@ def pieces(kind: str) -> list[dict[str, Any] | str]:
         {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 5}},
         {"type": "message_stop"},
     ]
-
-
-def as_json(body: dict[str, Any]) -> bytes:
-    return reply(json.dumps(body).encode())
 
 
 def told() -> tuple[Message, ...]:

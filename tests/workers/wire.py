@@ -98,6 +98,11 @@ def reply(
     return f"{head}{headers}\r\n".encode() + body
 
 
+def as_json(body: dict[str, Any]) -> bytes:
+    """A reply of this JSON."""
+    return reply(json.dumps(body).encode())
+
+
 def stream(*events: dict[str, Any] | str) -> bytes:
     """A reply of server-sent events without a length: it ends when the connection does."""
     data = (event if isinstance(event, str) else json.dumps(event) for event in events)

@@ -23,8 +23,8 @@ from wfdsl.errors import UsageError
 from wfdsl.language.check import AccessScheme
 from wfdsl.language.constrained import MAX_PROSE, MAX_SUBTASK, gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.workflow import Workflow
-from wfdsl.workers.call_settings import GrammarDialect, dialect_of, stated_context
-from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.call_settings import GrammarDialect, dialect_of
+from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.model_folder import context_of_folder, slot_tokens
 
 _USUAL_ROUNDS: Final = 1
@@ -184,7 +184,7 @@ def context_of(entry: WorkerEntry) -> int | None:
     if entry.provider == "local":
         return slot_tokens(entry)
     if entry.provider == "openai":
-        return stated_context(entry)
+        return entry.options_as(Options).context
     return context_of_folder(Path(entry.model)) if entry.provider == "transformers" else None
 
 

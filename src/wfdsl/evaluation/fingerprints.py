@@ -46,5 +46,5 @@ def pool_description(pool: Pool) -> dict[str, Any]:
         "name": pool.name,
         "settings": settings,
         "workers": {index: entry.model_dump(mode="json", exclude_defaults=True) for index, entry in entries.items()},
-        "hash": hash_of([settings["max_reply_chars"], settings["oversize"], identity]),
+        "hash": hash_of([settings["max_reply_chars"], identity]),
     }

@@ -16,7 +16,7 @@ from wfdsl.errors import JournalFailure
 from wfdsl.experiment import ServeSettings
 from wfdsl.interpreter.journal import Journal
 from wfdsl.server.answering import Answering
-from wfdsl.server.answers import ChatReply
+from wfdsl.server.answers import ChatReply, ResponseReply
 from wfdsl.server.api_errors import ApiError, journal_failed
 from wfdsl.server.chat_request import chat_request
 from wfdsl.server.endpoints import (
@@ -33,7 +33,6 @@ from wfdsl.server.metrics import Metrics
 from wfdsl.server.models import ServedModel, card
 from wfdsl.server.openapi import openapi_document
 from wfdsl.server.request_body import json_object
-from wfdsl.server.responses_reply import ResponseReply
 from wfdsl.server.responses_request import KeptResponses, read_responses_request
 
 
@@ -136,9 +135,8 @@ class _Server(Endpoints):
             ApiError: the request has no key that is accepted, or one that is used up; or it cannot be answered.
         """
         caller = await self._usage.allowed(self.caller(request))
-        self.take_place()
         with ExitStack() as place:
-            place.callback(self.leave_place)
+            place.enter_context(self.place())
             body = await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
             reply = await begun(body, caller)
             turn = reply.turn

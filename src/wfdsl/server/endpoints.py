@@ -3,7 +3,7 @@
 A server that spends money answers no request that a page of another site makes a browser send. A page can send one to
 any address that its reader's browser reaches, this machine's own included, and with a name of its own that leads there
 (DNS rebinding) it can read the answer, too. Without keys, the `Host` and the `Origin` of a request tell; with keys, a
-page cannot know one.
+page cannot know one, but a browser may have kept the password of a URL.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -94,15 +94,16 @@ class Endpoints:
         Raises:
             ApiError: it has no key that is accepted, or a page of another site may have sent it.
         """
+        require_same_site(request.headers, needs_key=self.keys is not None)
         if self.keys is None:
-            require_same_site(request.headers)
             return Caller()
         found = self.keys.caller(request.headers.get("authorization"))
         request.state.key = found.name
         return found
 
-    def take_place(self) -> None:
-        """Count a request that is being answered; it has to leave its place at its end.
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Count a request as being answered inside the block.
 
         Raises:
             ApiError: as many are answered as may be at a time.
@@ -111,12 +112,12 @@ class Endpoints:
             what = f"the server answers {self.settings.max_requests} requests at a time; ask again"
             raise ApiError(429, what, code="too_many_requests", headers={"retry-after": "1"})
         self._active += 1
-        self.metrics.in_progress.set(self._active)
-
-    def leave_place(self) -> None:
-        """Count a request no longer."""
-        self._active -= 1
-        self.metrics.in_progress.set(self._active)
+        self.metrics.in_progress.inc()
+        try:
+            yield
+        finally:
+            self._active -= 1
+            self.metrics.in_progress.dec()
 
 
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:
@@ -151,36 +152,23 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
 _CLOSE: Final = {"connection": "close"}
 
 
-async def _api_error(request: Request, error: ApiError) -> Response:  # noqa: ARG001
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, JournalFailure):
+        error = journal_failed(error)
+    elif isinstance(error, HTTPException):
+        said, code = _KNOWN.get(error.status_code, (error.detail, None))
+        what = f"{request.method} {request.url.path}: {said}"
+        error = ApiError(error.status_code, what, code=code, headers=error.headers)
+    elif not isinstance(error, ApiError):
+        error = ApiError(500, "the server has made a mistake; its log says more", code="internal_error")
     return error.response()
-
-
-async def _http_error(request: Request, error: HTTPException) -> Response:
-    said, code = _KNOWN.get(error.status_code, (error.detail, None))
-    what = f"{request.method} {request.url.path}: {said}"
-    return ApiError(error.status_code, what, code=code, headers=error.headers).response()
 
 
 _KNOWN: Final = {
     404: ("there is no such address", "not_found"),
     405: ("this address has another method", "method_not_allowed"),
 }
-
-
-async def _journal_failed(request: Request, error: JournalFailure) -> Response:  # noqa: ARG001
-    return journal_failed(error).response()
-
-
-async def _internal_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return ApiError(500, "the server has made a mistake; its log says more", code="internal_error").response()
-
-
-ERROR_HANDLERS: Final[Mapping[Any, Any]] = {
-    ApiError: _api_error,
-    HTTPException: _http_error,
-    JournalFailure: _journal_failed,
-    Exception: _internal_error,
-}
+ERROR_HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys((ApiError, HTTPException, JournalFailure, Exception), _failed)
 """What makes errors responses, for Starlette's `exception_handlers`."""
 
 
@@ -239,14 +227,16 @@ def _wrong_head(headers: Sequence[tuple[bytes, bytes]]) -> ApiError | None:
     return None
 
 
-def require_same_site(headers: Mapping[str, str]) -> None:
+def require_same_site(headers: Mapping[str, str], *, needs_key: bool) -> None:
     """Refuse a request that a page of another site may have sent.
 
     Raises:
         ApiError: it names another host than this machine, or comes from a page of another one.
     """
     host, origin = headers.get("host", ""), headers.get("origin")
-    if host and not is_loopback(_name(host)):
+    if needs_key and headers.get("authorization", "").lower().startswith("bearer "):
+        return
+    if host and not needs_key and not is_loopback(_name(host)):
         raise _refusal(f"a server without keys answers on localhost only (Host: {host!r:.80}); give it --keys")
     if origin is not None and _place(origin) != host.lower():
         raise _refusal(f"pages of other sites are not answered (Origin: {origin!r:.80})")

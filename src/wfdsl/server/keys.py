@@ -17,6 +17,7 @@ import re
 import secrets
 import sqlite3
 import time
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -110,7 +111,7 @@ class ApiKeys:
         return self._readable
 
     def caller(self, authorization: str | None) -> Caller:
-        """Whose key a request has as a bearer token.
+        """Whose key a request has: a bearer token, or the password of a URL such as `http://user:KEY@host`.
 
         Raises:
             ApiError: it has none, or one that is not accepted; or the file cannot be read.
@@ -118,8 +119,7 @@ class ApiKeys:
         if not self.are_known:
             what = "the server cannot read its file of keys; ask again when that is fixed"
             raise ApiError(503, what, code="keys_unreadable", headers={"retry-after": "60"})
-        scheme, _, sent = (authorization or "").partition(" ")
-        key = sent.strip() if scheme.lower() == "bearer" else ""
+        key = _sent_key(authorization or "")
         found = self._callers.get(_hash(key)) if key else None
         if found is None:
             what = "the API key is not accepted" if key else "send an API key: Authorization: Bearer KEY"
@@ -212,6 +212,17 @@ def _version(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _sent_key(authorization: str) -> str:
+    """The key in a request's credentials: a bearer token, or the password of HTTP's basic scheme (RFC 7617)."""
+    scheme, _, sent = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        return sent.strip()
+    try:
+        return b64decode(sent.strip(), validate=True).decode().partition(":")[2] if scheme.lower() == "basic" else ""
+    except ValueError:
+        return ""
 
 
 def _hash(key: str) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field
 
@@ -54,8 +53,7 @@ class ResponsesBody(Sampling):
         return [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
 
 
-@dataclass(frozen=True, slots=True)
-class ResponsesRequest:
+class ResponsesRequest(NamedTuple):
     """A request that can be answered."""
 
     chat: ChatRequest
@@ -138,15 +136,15 @@ class _Messages:
         self.places.append(place)
 
     def _read(self, item: Mapping[str, Any], place: str, kept: KeptResponses) -> None:
-        kind = item.get("type", "message")
-        if kind == "item_reference":
+        if item.get("type") == "item_reference":
             item = kept.item(item.get("id"), place)
-            kind = item["type"]
-        match kind:
+        match item.get("type", "message"):
             case "reasoning":
                 return
-            case "function_call" | "custom_tool_call":
-                call = _tool_call(item, kind)
+            case "function_call" | "custom_tool_call" as kind:
+                what, given = ("function", "arguments") if kind == "function_call" else ("custom", "input")
+                inside = {"name": item.get("name"), given: item.get(given)}
+                call = {"id": item.get("call_id"), "type": what, what: inside}
                 last = self.found[-1] if self.found else {}
                 if last.get("role") == "assistant":
                     last["tool_calls"] = [*last.get("tool_calls", []), call]
@@ -157,17 +155,9 @@ class _Messages:
                 self._add({"role": "tool", "tool_call_id": item.get("call_id"), "content": output}, place)
             case "message":
                 self._add({"role": item.get("role"), "content": _content(item.get("content"))}, place)
-            case _:
+            case kind:
                 what = f"{place}.type: items of this type are not supported (got {kind!r:.60})"
                 raise not_supported(f"{place}.type", what)
-
-
-def _tool_call(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    call = {"id": item.get("call_id")}
-    if kind == "custom_tool_call":
-        return {**call, "type": "custom", "custom": {"name": item.get("name"), "input": item.get("input")}}
-    about = {"name": item.get("name"), "arguments": item.get("arguments")}
-    return {**call, "type": "function", "function": about}
 
 
 def _content(content: Any) -> Any:
@@ -178,26 +168,23 @@ def _content(content: Any) -> Any:
 
 
 def _part(part: dict[str, Any]) -> dict[str, Any]:
-    kind = part.get("type")
-    if kind in ("input_text", "output_text", "summary_text"):
+    if part.get("type") in ("input_text", "output_text", "summary_text"):
         return {"type": "text", "text": part.get("text")}
-    if kind == "input_image":
+    if part.get("type") == "input_image":
         return {"type": "image_url", "image_url": {"url": part.get("image_url"), "detail": part.get("detail")}}
     return part
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any] | None:
     """A tool that a worker can be offered; None for one that only a provider can run."""
-    about = {name: value for name, value in tool.items() if name != "type"}
-    if tool.get("type") == "function":
-        return {"type": "function", "function": {name: value for name, value in about.items() if value is not None}}
-    if tool.get("type") == "custom":
-        shape = about.get("format")
-        if isinstance(shape, dict) and shape.get("type") == "grammar":
-            grammar = {name: value for name, value in shape.items() if name != "type"}
-            about["format"] = {"type": "grammar", "grammar": grammar}
-        return {"type": "custom", "custom": about}
-    return None
+    kind = tool.get("type")
+    if kind not in ("function", "custom"):
+        return None
+    inside = {name: value for name, value in _untyped(tool).items() if value is not None}
+    shape = inside.get("format")
+    if isinstance(shape, dict) and shape.get("type") == "grammar":
+        inside["format"] = {"type": "grammar", "grammar": _untyped(shape)}
+    return {"type": kind, kind: inside}
 
 
 def _tool_choice(choice: Any) -> Any:
@@ -208,8 +195,12 @@ def _tool_choice(choice: Any) -> Any:
 
 def _response_format(shape: Mapping[str, Any]) -> dict[str, Any] | None:
     if shape.get("type") == "json_schema":
-        return {"type": "json_schema", "json_schema": {name: value for name, value in shape.items() if name != "type"}}
+        return {"type": "json_schema", "json_schema": _untyped(shape)}
     return dict(shape) or None
+
+
+def _untyped(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in value.items() if name != "type"}
 
 
 RESPONSE_PREFIX = "resp_"
@@ -249,16 +240,16 @@ class KeptResponses:
         Raises:
             ApiError: one of them is not kept.
         """
-        found: list[list[Any]] = []
+        found: list[Any] = []
         following: str | None = response_id
         while following is not None:
             content = self._response(following, "previous_response_id")
             if content is None:
                 message = f"previous response {following!r} was not found: send the whole conversation as input"
                 raise ApiError(400, message, code="previous_response_not_found", param="previous_response_id")
-            found.append([*content["input"], *content["output"]])
+            found = [*content["input"], *content["output"], *found]
             following = content["previous"]
-        return [item for items in reversed(found) for item in items]
+        return found
 
     def item(self, item_id: Any, place: str) -> dict[str, Any]:
         """The item of a response's output that a reference names; `place` is where the reference is.
@@ -269,7 +260,7 @@ class KeptResponses:
         # The id of an item holds that of its response: `msg_RESPONSE`, `fc_RESPONSE_0`.
         own = item_id.split("_") if isinstance(item_id, str) else []
         content = self._response(f"{RESPONSE_PREFIX}{own[1]}", place) if len(own) > 1 else None
-        for item in [] if content is None else content["output"]:
+        for item in content["output"] if content is not None else ():
             if item["id"] == item_id:
                 return dict(item)
         message = f"{place}: item {item_id!r:.100} was not found: send the item itself; `store: false` keeps no items"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import PROBE, Call, Message, Reply, Worker, WorkerFailure
-from wfdsl.workers.call_settings import dialect_of, stated_context
+from wfdsl.workers.call_settings import dialect_of
 from wfdsl.workers.endings import ENDINGS, is_blank
 from wfdsl.workers.entry import WorkerEntry
 
@@ -96,7 +96,7 @@ def _trials(entry: WorkerEntry) -> Mapping[str, _Trial | None]:
         grammar = _GRAMMARS[dialect_of(entry)]
     except UsageError:
         grammar = ""
-    words = (stated_context(entry) or _CONTEXT_TOKENS) - 2 * _TOKENS
+    words = (entry.options.get("context") or _CONTEXT_TOKENS) - 2 * _TOKENS
     long = f"{_FILLER * (words // _FILLER_WORDS)}\n{PROBE}"
     has_tools = entry.provider in ("openai", "anthropic", "google")
     return {

@@ -153,20 +153,6 @@ def with_grammar(entry: WorkerEntry, body: Mapping[str, Any], grammar: str) -> d
     return {**body, field: {**(inside if isinstance(inside, Mapping) else {}), "grammar": grammar}}
 
 
-def stated_context(entry: WorkerEntry) -> int | None:
-    """The tokens of a server's context, prompt and completion together, as `options` says; None: not known.
-
-    Raises:
-        UsageError: it is not a number of tokens.
-    """
-    context = entry.options.get("context")
-    if context is None or (isinstance(context, int) and not isinstance(context, bool) and context > 0):
-        return context
-    raise UsageError(
-        f'worker "{entry.name}": options.context must be a whole number of tokens, at least 1 (got {context!r})'
-    )
-
-
 @asynccontextmanager
 async def in_time(call: Call, timeout_s: float | None = None) -> AsyncIterator[None]:
     """Leave the block at the call's deadline, or after `timeout_s` seconds, whichever comes first.

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from wfdsl.protocols import Usage
+from wfdsl.settings import build_model
 from wfdsl.workers.redaction import find_key, is_secret_name
 
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 _EnvironmentName = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _TOKENS_PER_PRICE = 1_000_000
+_Options = TypeVar("_Options", bound="Options")
 SIMULATED: Final = "simulated"
 """The tag of workers that only play a model."""
 
@@ -205,6 +207,15 @@ class WorkerEntry(_Strict):
     def __hash__(self) -> int:
         return hash((self.name, self.provider, self.model))
 
+    def options_as(self, model: type[_Options]) -> _Options:
+        """What only this provider understands.
+
+        Raises:
+            UsageError: an option is not known, or does not fit.
+        """
+        found: _Options = build_model(model, self.options, f'worker "{self.name}": options')
+        return found
+
     @property
     def output_limit(self) -> int:
         """The most output tokens that one call can be charged for, thinking included, as far as the provider says."""
@@ -236,6 +247,13 @@ def _check_url(url: str) -> None:
         raise ValueError("a parameter is given twice")
 
 
+class Options(_Strict):
+    """The options of a provider's workers, checked with `WorkerEntry.options_as`."""
+
+    context: int | None = Field(default=None, gt=0)
+    """Tokens of prompt and reply together; None: not known."""
+
+
 class PoolSettings(_Strict):
     """What holds for a whole pool."""
 
@@ -244,6 +262,4 @@ class PoolSettings(_Strict):
     conductor: str | None = Field(default=None, min_length=1)
     """The Conductor that answers questions on this pool, unless another one is named; None: `local`."""
     max_reply_chars: int = Field(default=200_000, gt=0)
-    """The longest reply, in code points. Our choice: fifty times the paper's 4096 tokens."""
-    oversize: Literal["cut", "refuse"] = "cut"
-    """A longer reply is cut, with a mark that says so, or is a failure."""
+    """A longer reply, in code points, is cut with a mark. Our choice: fifty times the paper's 4096 tokens."""

@@ -18,14 +18,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TextIO
 
+from pydantic import Field
+
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command, install_small_model
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
 from wfdsl.workers.call_settings import as_content
-from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.http_worker import Connection, HttpWorker
 from wfdsl.workers.model_folder import (
-    CONTEXT,
     folder_of,
     folder_settings,
     gguf_in,
@@ -41,8 +42,13 @@ _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 2.0
 _SETTLE_S: Final = 0.2
 _LAST_WORDS_CHARS: Final = 400
-_OPTIONS: Final = {"context": CONTEXT, "slots": 2, "threads": 0}
-"""Tokens per slot, calls answered at the same time, threads (0: half as many as cores). Our choice."""
+
+
+class _LocalOptions(Options):
+    slots: int = Field(default=2, gt=0)
+    """Calls answered at the same time, each with its own context. Our choice."""
+    threads: int = Field(default=0, ge=0)
+    """0: half as many as cores."""
 
 
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
@@ -66,7 +72,10 @@ def server_command(entry: WorkerEntry) -> tuple[str, ...]:
     Raises:
         UsageError: there is no model file, or an option cannot be used.
     """
-    return (str(model_file(entry)), *_arguments(entry, folder_of(entry)))
+    options = entry.options_as(_LocalOptions)
+    numbers = {"--context": slot_tokens(entry), "--slots": options.slots, "--threads": options.threads}
+    exact = () if folder_of(entry) is None else ("--exact",)
+    return (str(model_file(entry)), *(part for name, each in numbers.items() for part in (name, str(each))), *exact)
 
 
 def model_file(entry: WorkerEntry) -> Path:
@@ -97,17 +106,6 @@ def _missing_runtime(entry: WorkerEntry) -> str:
     folder = folder_of(entry)
     other = f" (or with torch: {install_command('torch')})" if folder is not None and has_weights(folder) else ""
     return f"nothing is installed that runs {entry.model}: it needs xllamacpp: {install_command('local')}{other}"
-
-
-def _arguments(entry: WorkerEntry, folder: Path | None) -> Sequence[str]:
-    for name, value in entry.options.items():
-        if name not in _OPTIONS or not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise UsageError(
-                f'worker "{entry.name}": options of local workers are whole numbers: {", ".join(_OPTIONS)}'
-            )
-    chosen = {**_OPTIONS, **entry.options, "context": slot_tokens(entry)}
-    exact = [] if folder is None else ["--exact"]
-    return [*(part for name, value in chosen.items() for part in (f"--{name}", str(value))), *exact]
 
 
 class LocalWorker:
@@ -155,13 +153,12 @@ class LocalWorker:
 class LocalServer:
     """The server's process, seen from here. It starts when its address is asked for, again if it has died."""
 
-    def __init__(self, arguments: Sequence[str], *, host: str = "127.0.0.1", key: str | None = None) -> None:
-        """`host` is the address at which it listens; a `key` is made unless given."""
-        self._arguments = (*arguments, "--host", host)
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
         self._starting = asyncio.Lock()
         self._process: Process | None = None
         self._url = ""
-        self.key = key or secrets.token_urlsafe(24)
+        self.key = secrets.token_urlsafe(24)
         """What callers must show, so that no other user of this machine is served."""
 
     async def url(self) -> str:

@@ -40,8 +40,6 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="wfdsl.workers.local_server")
     parser.add_argument("model")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--alias", default="local")
     parser.add_argument("--context", type=int, default=4096, help="tokens per slot")
     parser.add_argument("--slots", type=int, default=2, help="calls answered at the same time")
     parser.add_argument("--threads", type=int, default=0, help="0: half as many as cores")
@@ -56,8 +54,8 @@ def _serve(options: argparse.Namespace, key: str) -> Any:
 
     params = xllamacpp.CommonParams()
     params.model.path = options.model
-    params.model_alias = {options.alias}
-    params.hostnames = [options.host]
+    params.model_alias = {"local"}
+    params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [key]
     params.n_parallel = options.slots

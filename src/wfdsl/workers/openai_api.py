@@ -9,9 +9,9 @@ import openai
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, split_system, stated_context, with_grammar, with_system
+from wfdsl.workers.call_settings import Sampling, split_system, with_grammar, with_system
 from wfdsl.workers.endings import word_of
-from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.http_reply import ReplyBody, count, mapping, mappings, text
 from wfdsl.workers.http_worker import Answer, Api, HttpWorker, Sdk, connection_of
@@ -38,12 +38,7 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
 
 
 def _check_settings(entry: WorkerEntry) -> None:
-    stated_context(entry)
-    if unknown := sorted(entry.options.keys() - {"context"}):
-        raise UsageError(
-            f'worker "{entry.name}": {entry.provider} has no option {unknown[0]!r}, only context; '
-            f"put further fields of the request into extra_body"
-        )
+    entry.options_as(Options)
     if entry.provider == "openai" and entry.thinking_budget is not None:
         raise UsageError(
             f'worker "{entry.name}": OpenAI counts no thinking budget; set reasoning_effort, '

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from html import escape
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -200,9 +199,7 @@ class Pool:
 
     def _build(self, entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         plain = self._given.get(entry.name) or open_workers.keep(build_worker(entry, open_workers))
-        return PolicedWorker(
-            plain, self.settings.max_reply_chars, self.settings.oversize, strip_thinking=entry.strip_thinking
-        )
+        return PolicedWorker(plain, self.settings.max_reply_chars, strip_thinking=entry.strip_thinking)
 
     def _open_workers(self) -> OpenWorkers:
         try:
@@ -227,16 +224,6 @@ class Pool:
     def __repr__(self) -> str:
         members = ", ".join(f"{index}={entry.name}" for index, entry in self._entries.items())
         return f"Pool({self.name!r}: {members})"
-
-    def _repr_html_(self) -> str:
-        """The workers in a table."""
-        rows = "".join(
-            f"<tr><td>{index}</td><td>{escape(entry.label)}</td><td>{escape(entry.model)}</td>"
-            f"<td>{escape(entry.description)}</td></tr>"
-            for index, entry in self._entries.items()
-        )
-        head = "<tr><th>index</th><th>name</th><th>model</th><th>description</th></tr>"
-        return f"<table><caption>pool {escape(self.name)}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Clients, servers and event loops stay behind when a pool travels to another process."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
-from wfdsl.errors import UsageError
+from pydantic import BaseModel, ConfigDict, Field
+
 from wfdsl.protocols import Call, Reply, ToolCall, Usage, WorkerFailure
 from wfdsl.workers.call_settings import in_time
 from wfdsl.workers.endings import ended
-from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
 
 Line: TypeAlias = str | Reply | WorkerFailure
@@ -25,34 +25,34 @@ Script: TypeAlias = Sequence[Line] | Callable[[Call], Line | Awaitable[Line]]
 _PIECE = re.compile(r"\s*\S+\s*")
 
 
+class _Called(BaseModel):
+    """A reply that calls a tool."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    tool: str
+    arguments: dict[str, Any] = {}
+
+
+class _Script(Options):
+    replies: list[str | _Called] = Field(min_length=1)
+    repeat: bool = False
+    delay_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+
+
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> ScriptedWorker:  # noqa: ARG001  (every builder takes them)
     """The worker of an entry whose provider is `scripted`; `options` holds `replies`, `repeat` and `delay_s`.
 
     Raises:
         UsageError: there are no replies, or one is neither a text nor the call of a tool.
     """
-    replies = entry.options.get("replies")
-    if not isinstance(replies, list) or not replies:
-        raise UsageError(f'worker "{entry.name}" needs a script: set options = {{ replies = ["...", "..."] }}')
-    delay_s = entry.options.get("delay_s", 0.0)
-    if isinstance(delay_s, bool) or not isinstance(delay_s, int | float) or not 0 <= delay_s < math.inf:
-        raise UsageError(f'worker "{entry.name}": delay_s must be a number of seconds (got {delay_s!r})')
-    repeat = bool(entry.options.get("repeat", False))
-    lines = [_line_of(entry, reply) for reply in replies]
-    return ScriptedWorker(lines, repeat=repeat, delay_s=delay_s, keep_calls=False)  # no one reads them
+    script = entry.options_as(_Script)
+    lines = [each if isinstance(each, str) else _calling(each) for each in script.replies]
+    return ScriptedWorker(lines, repeat=script.repeat, delay_s=script.delay_s, keep_calls=False)  # no one reads them
 
 
-def _line_of(entry: WorkerEntry, reply: Any) -> Line:
-    """A reply of a script: a text, or the call of a tool."""
-    if isinstance(reply, str):
-        return reply
-    if isinstance(reply, dict) and isinstance(reply.get("tool"), str) and reply.keys() <= {"tool", "arguments"}:
-        call = ToolCall("call", reply["tool"], json.dumps(reply.get("arguments", {})))
-        return Reply("", "tool_calls", Usage(), "scripted", tool_calls=(call,))
-    raise UsageError(
-        f'worker "{entry.name}": set options = {{ replies = ["...", "..."] }}; '
-        f'a reply may also call a tool: {{ tool = "NAME", arguments = {{ ... }} }} (got {repr(reply)[:60]})'
-    )
+def _calling(reply: _Called) -> Reply:
+    call = ToolCall("call", reply.tool, json.dumps(reply.arguments))
+    return Reply("", "tool_calls", Usage(), "scripted", tool_calls=(call,))
 
 
 class ScriptedWorker:

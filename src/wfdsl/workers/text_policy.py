@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
 from wfdsl.language.reasoning import reasoning_end, split_reasoning
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
@@ -32,19 +32,16 @@ def clean(text: str) -> str:
 class PolicedWorker:
     """A worker whose replies, and pieces of replies, keep a pool's text policy."""
 
-    def __init__(
-        self, worker: Worker, max_chars: int, oversize: Literal["cut", "refuse"], *, strip_thinking: bool = False
-    ) -> None:
+    def __init__(self, worker: Worker, max_chars: int, *, strip_thinking: bool = False) -> None:
         self.worker = worker
         self._max_chars = max_chars
-        self._oversize = oversize
         self._strip_thinking = strip_thinking
 
     async def __call__(self, call: Call) -> Reply:
         """Answer once.
 
         Raises:
-            WorkerFailure: there is no usable reply, or it is too long and the pool refuses such replies.
+            WorkerFailure: there is no usable reply.
         """
         pieces = (
             None
@@ -75,19 +72,10 @@ class PolicedWorker:
                 finish = ended(text, finish, thinking=bool(thinking))
             reply = replace(reply, thinking=thinking[: self._max_chars], finish=finish)
         if len(text) > self._max_chars:
-            if self._oversize == "refuse":
-                raise WorkerFailure(
-                    f"the reply has {len(text):,} characters, more than the {self._max_chars:,} that the pool allows; "
-                    f'raise max_reply_chars, or set oversize = "cut"',
-                    retryable=False,
-                )
-            return replace(reply, text=self._cut(text), finish="length", model=clean(reply.model))
-        model = clean(reply.model)
-        return reply if (text, model) == (reply.text, reply.model) else replace(reply, text=text, model=model)
-
-    def _cut(self, text: str) -> str:
-        left_out = len(text) - self._max_chars
-        return f"{text[: self._max_chars]}\n[cut here: the reply went on for {left_out:,} characters]"
+            left_out = len(text) - self._max_chars
+            text = f"{text[: self._max_chars]}\n[cut here: the reply continued for {left_out:,} characters]"
+            reply = replace(reply, finish="length")
+        return replace(reply, text=text, model=clean(reply.model))
 
 
 class _Pieces:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import torch
 import transformers
+from pydantic import Field
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
@@ -29,11 +30,17 @@ from wfdsl.workers.call_settings import (
 )
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
 from wfdsl.workers.endings import ended
-from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.registry import OpenWorkers
 
-_OPTIONS: Final[Mapping[str, Any]] = {"device": "auto", "dtype": "auto", "batch": 8, "template": {}}
-"""Where it runs, in which numbers, calls per batch (our choice), and what the chat template is given."""
+
+class _Options(Options):
+    device: str = "auto"
+    dtype: str = "auto"
+    batch: int = Field(default=8, gt=0)
+    """Calls that are generated together. Our choice."""
+    template: dict[str, Any] = Field(default={})
+    """What the chat template is given."""
 
 
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
@@ -41,21 +48,16 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     Face model id.
 
     Raises:
-        UsageError: there is no model, or an option is not known.
+        UsageError: there is no model, or an option does not fit.
     """
     if not entry.model:
         raise UsageError(
             f'worker "{entry.name}" needs a model: set model to a local directory or a Hugging Face model id'
         )
-    for name in entry.options:
-        if name not in _OPTIONS:
-            raise UsageError(f'worker "{entry.name}": there is no option "{name}"; there is: {", ".join(_OPTIONS)}')
-    options = {**_OPTIONS, **entry.options}
-    key = ("transformers", entry.model, options["device"], options["dtype"], options["batch"])
-    engine = open_workers.shared(
-        key, lambda: Engine(entry.model, options["device"], options["dtype"], options["batch"])
-    )
-    return TransformersWorker(entry, engine, options["template"])
+    options = entry.options_as(_Options)
+    key = ("transformers", entry.model, options.device, options.dtype, options.batch)
+    engine = open_workers.shared(key, lambda: Engine(entry.model, options.device, options.dtype, options.batch))
+    return TransformersWorker(entry, engine, options.template)
 
 
 _ONE_AT_A_TIME: Final = threading.Lock()

@@ -57,18 +57,16 @@ class _Server(Endpoints):
             ClientDisconnect: the client has left.
         """
         caller = await self._usage.allowed(self.caller(request), also_spent=True)  # what was paid for is answered
-        self.take_place()
         try:
-            body = await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
-            samples, single = read_samples(self._service.reward, body, _run(request))
-            scoring = self._service.score([each.allowed(caller) for each in samples])
-            results = await while_connected(request.receive, scoring)
+            with self.place():
+                body = await read_body(request, self.settings.max_body_bytes, self.settings.receive_s)
+                samples, single = read_samples(self._service.reward, body, _run(request))
+                scoring = self._service.score([each.allowed(caller) for each in samples])
+                results = await while_connected(request.receive, scoring)
         except ClientLeft:
             raise ClientDisconnect from None
         except asyncio.CancelledError:  # the time that requests have at the server's end is over
             raise shutting_down() from None
-        finally:
-            self.leave_place()
         return JSONResponse(results[0] if single else {"results": results})
 
 

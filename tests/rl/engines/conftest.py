@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import httpx
+import httpx2
 import pytest
 
 from tests.interpreter.chat_server import ChatServer, Refused
@@ -39,7 +39,7 @@ model = "ann"
 name = "bob"
 model = "bob"
 """
-post, get = partial(httpx.post, timeout=60.0), partial(httpx.get, timeout=60.0)
+post, get = partial(httpx2.post, timeout=60.0), partial(httpx2.get, timeout=60.0)
 """Requests that wait on a busy machine."""
 FLOW = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it now."\n'
 CALL_USD = 10 * 1000e-6 + 2 * 2000e-6

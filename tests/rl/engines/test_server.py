@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from wfdsl_rl.engines.client import ServerRefused
@@ -139,7 +139,7 @@ REFUSED: list[tuple[Any, int, str, str]] = [
 def test_what_cannot_be_scored_is_refused_with_what_to_do(server: RewardProcess, calls: Callable[[], int]) -> None:
     server.client().score_sync([{"task": "t0", "completion": ONE, "sample_id": "used"}])
     for body, status, code, said in REFUSED:
-        content = body if isinstance(body, str) else httpx.Request("POST", "http://x", json=body).content
+        content = body if isinstance(body, str) else httpx2.Request("POST", "http://x", json=body).content
         answer = post(f"{server.url}/v1/score", content=content)
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (status, code), body
@@ -236,7 +236,7 @@ def test_a_server_that_is_told_to_end_answers_what_is_in_progress(serve: Serve, 
         provider.wait_for(1)
         server.process.send_signal(signal.SIGTERM)
         eventually(lambda: any("SIGTERM: ends after the requests in progress" in line for line in server.lines))
-        with pytest.raises(httpx.TransportError):
+        with pytest.raises(httpx2.TransportError):
             get(f"{server.url}/health")
         provider.going.set()
         answer = asked.result(60)
@@ -254,7 +254,7 @@ def test_a_run_that_has_begun_is_finished_before_the_server_ends_although_its_cl
     with ThreadPoolExecutor(1) as clients:
         left = clients.submit(post, f"{server.url}/v1/score", json=sample, timeout=2.0)
         provider.wait_for(1)
-        with pytest.raises(httpx.ReadTimeout):
+        with pytest.raises(httpx2.ReadTimeout):
             left.result(60)
     eventually(lambda: "wfdsl_requests_in_progress 0.0" in get(f"{server.url}/metrics").text)
     server.process.send_signal(signal.SIGTERM)
