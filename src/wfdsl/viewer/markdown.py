@@ -41,11 +41,9 @@ def _parts(run: Run, shown: Callable[[str], str]) -> Iterator[str]:
     for section in sections_of(run):
         yield from _section(section, 2, shown)
     if run.error:
-        yield "## Error"
-        yield _fenced(run.error)
+        yield from ("## Error", _fenced(run.error))
     if run.answer is not None:
-        yield "## Answer"
-        yield shown(run.answer)
+        yield from ("## Answer", shown(run.answer))
 
 
 def _section(section: Section, level: int, shown: Callable[[str], str]) -> Iterator[str]:
@@ -53,8 +51,7 @@ def _section(section: Section, level: int, shown: Callable[[str], str]) -> Itera
     yield f"{mark} {_line(section.title)}"
     yield from (_line(note.text) for note in section.notes)
     for written in section.written:
-        yield f"{_line(written.label)}:"
-        yield _fenced(written.text)
+        yield from (f"{_line(written.label)}:", _fenced(written.text))
     for step in section.steps:
         yield f"{mark}# {_line(step.name)}: {_line(step.worker)}, {step.status}"
         sees = ", ".join(_line(seen.name) for seen in step.sees) or "the question"
@@ -64,11 +61,9 @@ def _section(section: Section, level: int, shown: Callable[[str], str]) -> Itera
         for inside in step.inside:
             yield from _section(inside, level + 2, shown)
         if step.error:
-            yield "Error:"
-            yield _fenced(step.error)
+            yield from ("Error:", _fenced(step.error))
         if step.reply is not None:
-            yield "Reply:"
-            yield shown(step.reply)
+            yield from ("Reply:", shown(step.reply))
 
 
 def _line(text: str) -> str:
