@@ -126,7 +126,7 @@ def test_a_server_s_context_is_what_the_entry_says() -> None:
 def test_a_context_that_is_not_a_number_of_tokens_is_refused(context: Any) -> None:
     entry = WorkerEntry(name="m", provider="openai", base_url=SERVER, options={"context": context})
 
-    with pytest.raises(UsageError, match=r"options.context must be a whole number of tokens, at least 1 \(got "):
+    with pytest.raises(UsageError, match="options: context: must be "):
         Conductor(entry, grammar="on")
 
 
