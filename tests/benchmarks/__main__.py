@@ -16,9 +16,9 @@ NAMES = (
     "training",
     "server",
     "shared_budget",
+    "blocking",
     "reward_server",
     "ray",
-    "verl",
 )
 
 
