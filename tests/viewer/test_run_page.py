@@ -14,6 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import wfdsl
+from tests.interpreter.toy_workers import always, pool_of
 from wfdsl.api import analyze_file_text
 from wfdsl.cli.main import main
 from wfdsl.interpreter.events import Delta, Event, Retried
@@ -343,6 +344,13 @@ def test_tool_calls_have_their_names_and_arguments_in_every_text_of_a_run(
     for text in texts:
         shown = re.sub("<[^>]*>", "", html.unescape(text))
         assert re.search(r'called weather:?\s+(`*text\n)?\{"city": "Paris"\}', shown), text
+
+
+def test_a_reply_that_was_cut_has_the_server_s_own_word_for_it(client: TestClient, ask: Ask) -> None:
+    run = ask(pool=pool_of(always("Plan."), always("The answer is", finish="length", ending="MAX_TOKENS")))
+
+    for text in (markdown_of(run), client.get(f"/view/runs/{run.id}/steps/1").text):
+        assert re.search(r"length \(MAX\\?_TOKENS\)", text)
 
 
 def backup(journal: Path, copy: Path) -> None:
