@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,14 @@ def test_a_request_costs_what_genai_prices_says(
 
     expected = genai_prices.calc_price(usage, model, **where).total_price
     assert prices.usd(Usage(read, written, 0, cached, kept)) == pytest.approx(float(expected))
+
+
+def test_the_day_on_which_the_package_looked_at_a_price_is_known() -> None:
+    prices = list_prices("openai", "gpt-5-mini")
+
+    assert prices is not None
+    assert prices.as_of is not None
+    assert dt.date(2026, 10, 1) < prices.as_of <= dt.datetime.now(dt.UTC).date()
 
 
 @pytest.mark.parametrize(("provider", "model", "url"), UNKNOWN)

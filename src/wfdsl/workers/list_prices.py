@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 FREE: Final = Prices(input=0.0, output=0.0, source="runs on this machine")
 _PROVIDERS: Final = ("openai", "anthropic", "google")
+_CHECKED: Final = re.compile(r"(?:verified on|checked on|as of) (\d{4}-\d{2}-\d{2})")
+"""How the package says when it looked at a price; of most models it says nothing."""
 
 
 def with_list_prices(entry: WorkerEntry) -> WorkerEntry:
@@ -36,17 +39,18 @@ def list_prices(provider: str, model: str, base_url: str | None = None) -> Price
         _, known = get_snapshot().find_provider_model(model, None, *where)
     except LookupError:
         return None
-    return _prices(known.get_prices(dt.datetime.now(dt.UTC)))
+    return _prices(known.get_prices(dt.datetime.now(dt.UTC)), known.price_comments or "")
 
 
-def _prices(price: ModelPrice) -> Prices | None:
+def _prices(price: ModelPrice, comments: str) -> Prices | None:
     """The prices of tokens; None where there are none, or each request costs something besides."""
     listed = {name: getattr(price, f"{key}_mtok", None) for name, key in _KEYS.items()}
     if listed["input"] is None or listed["output"] is None or getattr(price, "requests_kcount", None):
         return None
     starts = sorted({tier.start for each in listed.values() for tier in getattr(each, "tiers", ())})
     tiers = tuple(PriceTier(above=start, **_at(listed, start + 1)) for start in starts)
-    return Prices(**_at(listed, 0), tiers=tiers, source=f"genai-prices {version('genai-prices')}")
+    day = max(map(dt.date.fromisoformat, _CHECKED.findall(comments)), default=None)
+    return Prices(**_at(listed, 0), tiers=tiers, source=f"genai-prices {version('genai-prices')}", as_of=day)
 
 
 _KEYS: Final = {"input": "input", "output": "output", "cached": "cache_read", "cache_write": "cache_write"}
