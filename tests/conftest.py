@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis searches, that Ctrl-C is heard, and that the installed entry points are current.
+"""What all tests share: seeds, how hypothesis searches, that Ctrl-C is heard, and that the entry points are current.
 
 `ci` draws the same examples on every run, and `WFDSL_HYPOTHESIS=quick pytest` fewer of them. `explore` draws new and
 many more ones.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import signal
 import tomllib
@@ -59,6 +60,11 @@ def pytest_runtest_call() -> Generator[None, object, object]:
         if error.name in OPTIONAL:
             pytest.skip(f"needs {error.name}")
         raise
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Every test has its own seed, so that jitter is the same in each run."""
+    random.seed(item.nodeid)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
