@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import print_utf8
+from wfdsl.cli.options import complete_pools
 from wfdsl.cli.output import FAILED, print_json, print_now
 from wfdsl.errors import UsageError
 from wfdsl.render.status import dollars
@@ -48,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--json", action="store_true", help="print JSON")
     for name in ("show", "check"):
         about = "a pool's name, a TOML file, or models"
-        made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help=about)
+        complete_pools(made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help=about))
     made["check"].add_argument(
         "--deep", action="store_true", help="also try what workflows may need: about ten requests a worker"
     )
