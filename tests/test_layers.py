@@ -196,7 +196,7 @@ def test_packages_of_others_are_imported_only_where_they_belong(package: str) ->
 @pytest.fixture(scope="module")
 def grammars_in_the_cache() -> None:
     """Lark, which is needed only once, imports what nothing else needs."""
-    warm_up = "from wfdsl.api import analyze, analyze_file_text; analyze(''); analyze_file_text('')"
+    warm_up = "from wfdsl.api import analyze; analyze(''); analyze('', form='wf')"
     subprocess.run([sys.executable, "-c", warm_up], timeout=60, check=True)
 
 

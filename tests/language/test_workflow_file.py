@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.language.wf_reading import ToyPool, codes, read, workflow
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.language.file_printer import print_file
@@ -236,19 +236,19 @@ def test_a_changed_grammar_file_changes_what_is_read(tmp_path: Path) -> None:
 def test_parameters_are_filled_into_title_and_description_and_count_as_used() -> None:
     text = 'param n = 3\ntitle "{n} attempts {{x}}"\ndescription "Best of {n}."\nstep a by 0 copies {n}: "Try."\n'
 
-    checked = analyze_file_text(text, params={"n": "5"})
+    checked = analyze(text, params={"n": "5"}, form="wf")
 
     assert checked.ok
     assert checked.tree is not None
     assert (checked.tree.title, checked.tree.description) == ("5 attempts {x}", "Best of 5.")
     only_in_title = 'param n = 3\ntitle "{n} attempts"\nstep a by 0: "Try."\n'
-    assert analyze_file_text(only_in_title).diagnostics == ()
+    assert analyze(only_in_title, form="wf").diagnostics == ()
 
 
 def test_a_title_with_braces_is_printed_so_that_it_is_read_back() -> None:
     text = print_file(Workflow((Step(0, "Try."),)), title="a {b} }", description="{n}")
 
-    tree = analyze_file_text(text).tree
+    tree = analyze(text, form="wf").tree
 
     assert tree is not None
     assert (tree.title, tree.description) == ("a {b} }", "{n}")
@@ -268,15 +268,15 @@ def test_names_are_letters_of_any_script_with_their_marks(name: str) -> None:
 def test_a_misspelt_name_is_one_problem(names: str) -> None:
     text = f'step attempt by 0: "x"\nstep b by 1 sees {names}: "y"'
 
-    assert [problem.code for problem in analyze_file_text(text).diagnostics] == ["name-unknown"]
+    assert [problem.code for problem in analyze(text, form="wf").diagnostics] == ["name-unknown"]
 
 
 def test_dead_steps_are_reported_only_where_nothing_else_is_wrong() -> None:
     dead = 'step a by 0: "x"\nstep b by 1: "y"\nstep c by 2 sees a: "z"'
 
-    assert [problem.code for problem in analyze_file_text(dead).diagnostics] == ["dead-step"]
+    assert [problem.code for problem in analyze(dead, form="wf").diagnostics] == ["dead-step"]
     wrong = dead.replace("step b", "step a")
-    assert [problem.code for problem in analyze_file_text(wrong).diagnostics] == ["name-taken"]
+    assert [problem.code for problem in analyze(wrong, form="wf").diagnostics] == ["name-taken"]
 
 
 def test_a_chain_of_several_copies_has_layers_each_of_which_sees_the_one_before() -> None:
