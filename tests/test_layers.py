@@ -53,6 +53,7 @@ LATE = {
 
 HOMES = {
     "anthropic": ["workers.anthropic_api"],
+    "argcomplete": ["cli.options"],
     "cairosvg": ["render.pictures"],
     "datasets": ["tasks.rows"],
     "genai_prices": ["workers.list_prices"],

@@ -45,13 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("files", nargs="*", metavar="FILE", help="a .wf file or a completion; - reads standard input")
     add_input_options(parser, profile="strict")
     output.add_argument("--json", action="store_true", help="print a JSON object a line for each file")
-    output.add_argument(
+    explaining = output.add_argument(
         "--explain",
         nargs="?",
         const="",
         metavar="CODE",
         help="say what a diagnostic's code means, with an example and its correction; list all codes without CODE",
     )
+    explaining.completer = _codes  # type: ignore[attr-defined]
     output.add_argument(
         "--grammar",
         choices=["llguidance", "gbnf"],
@@ -118,6 +119,12 @@ def _print_text(checked: Checked) -> None:
         steps = len(checked.workflow)
         what = f"{steps} step{'s' if steps != 1 else ''}"
     print(f"{checked.source.name}: ok, {what}{f', {counts}' if counts else ''}")
+
+
+def _codes(**_: Any) -> list[str]:
+    from wfdsl.language.codes import CODES
+
+    return list(CODES)
 
 
 def _explain(name: str) -> int:

@@ -8,6 +8,7 @@ namespace as `kept`; a command reads the configuration only when it needs it.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -68,6 +69,47 @@ class Parser(argparse.ArgumentParser):
         near = closest(unknown.split()[0].partition("=")[0], known) if unknown != message else None
         hint = f": did you mean `{near}`?" if near else f"; see `{own.prog} --help`"
         self.exit(USAGE, f"{own.prog}: {message}{hint}\n")
+
+
+def words_before_tab() -> list[str] | None:
+    """The whole words of the command line that a shell asks to complete; None if it does not ask."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return None
+    line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode(errors="ignore")
+    return line.rpartition(" ")[0].split()[1:]
+
+
+def answer_tab(parser: argparse.ArgumentParser) -> None:
+    """Print how the word at the cursor may go on, and end; nothing if no shell asks."""
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete  # an optional package, which has asked
+
+        argcomplete.autocomplete(parser)
+
+
+def complete_pools(action: argparse.Action) -> None:
+    """Let a shell complete the names of pools, and files."""
+
+    def names(prefix: str, **_: Any) -> list[str]:
+        from pathlib import Path
+
+        from wfdsl.workers.pool import pool_names
+
+        return [*pool_names(), *map(str, Path().glob(f"{prefix}*.toml"))]
+
+    action.completer = names  # type: ignore[attr-defined]
+
+
+def complete_runs(action: argparse.Action) -> None:
+    """Let a shell complete the ids of runs."""
+
+    def names(**_: Any) -> list[str]:
+        from wfdsl.interpreter.journal_file import default_path
+        from wfdsl.interpreter.journal_reading import summaries
+
+        return ["last", *(run.id for run in (summaries(default_path()) if default_path().exists() else []))]
+
+    action.completer = names  # type: ignore[attr-defined]
 
 
 def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
@@ -168,13 +210,14 @@ def add_protocol_option(parser: argparse.ArgumentParser) -> None:
 
 def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa: A002  (argparse's word)
     """Add `--pool`."""
-    group(parser, WORKERS).add_argument(
+    action = group(parser, WORKERS).add_argument(
         "--pool",
         dest="pool.use",
         action=_Keep,
         metavar="NAME|FILE|MODELS",
         help=f"{help}; models, as in openai:A,openai:B; or your own code, as in mine.py:pool",
     )
+    complete_pools(action)
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:

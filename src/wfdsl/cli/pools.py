@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import print_utf8
+from wfdsl.cli.options import complete_pools
 from wfdsl.cli.output import FAILED, OK, print_json, print_now
 from wfdsl.errors import UsageError
 from wfdsl.render.status import dollars
@@ -46,7 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for command in made.values():
         command.add_argument("--json", action="store_true", help="print JSON")
     for name in ("show", "check"):
-        made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help="a pool's name, a TOML file, or models")
+        about = "a pool's name, a TOML file, or models"
+        complete_pools(made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help=about))
     about = "also try what workflows may need: about ten requests a worker"
     made["check"].add_argument("--deep", action="store_true", help=about)
     made["prices"].add_argument("models", metavar="MODELS", help="such as openai:gpt-5-mini")

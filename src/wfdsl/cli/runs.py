@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli import runs_again
 from wfdsl.cli.display.streams import visible
-from wfdsl.cli.options import argument, count
+from wfdsl.cli.options import argument, complete_runs, count
 from wfdsl.cli.output import OK, USAGE, print_json, print_now
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.render.status import dollars
@@ -60,14 +60,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, (about, configure_action, _) in _ACTIONS.items():
         configure_action(actions.add_parser(name, help=about, description=dedent(configure_action.__doc__ or "")))
     shown = actions.add_parser("show", help="show everything that happened in a run, as Markdown")
-    shown.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest")
+    complete_runs(shown.add_argument("run", metavar="RUN", help="the run's id, or how it begins; `last` is the newest"))
     shown.add_argument("--json", action="store_true", help="print the record as JSON, with all messages")
     removal = actions.add_parser("rm", help="remove runs and their calls")
-    removal.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins")
+    complete_runs(removal.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins"))
     removal.add_argument("--days", type=argument(float, least=0), metavar="N", help="those older than N days")
     export = actions.add_parser("export", help="print run records as JSON, one a line")
     about = "a run's id, or how it begins (default: all)"
-    export.add_argument("runs", metavar="RUN", nargs="*", help=about)
+    complete_runs(export.add_argument("runs", metavar="RUN", nargs="*", help=about))
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from wfdsl.api import Checked, read_text
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
-from wfdsl.cli.options import INPUT, OUTPUT, group
+from wfdsl.cli.options import INPUT, OUTPUT, complete_runs, group
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = group(parser, INPUT).add_mutually_exclusive_group(required=True)
     what.add_argument("file", metavar="FILE", nargs="?", help="a .wf file or a completion; - reads standard input")
     about = "draw a run: its workflows, with state, time and cost of each step"
-    what.add_argument("--run", metavar="RUN", help=about)
+    complete_runs(what.add_argument("--run", metavar="RUN", help=about))
     output = group(parser, OUTPUT)
     output.add_argument("--format", choices=FORMATS, help="what to draw (default: terminal, or by the suffix of --out)")
     output.add_argument("-o", "--out", metavar="FILE", help="write to this file instead of standard output")

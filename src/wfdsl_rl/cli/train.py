@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import INPUT, OUTPUT, Parser, complete, count, group
+from wfdsl.cli.options import INPUT, OUTPUT, Parser, answer_tab, complete, count, group
 from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
@@ -55,6 +55,7 @@ def _execute(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["strategies"]:
         return _strategies(arguments[1:])
     parser = _parser()
+    answer_tab(parser)
     return _train(parser.parse_args(arguments))
 
 
