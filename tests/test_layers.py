@@ -73,7 +73,7 @@ HOMES = {
     "numpy": ["evaluation.baselines."],
     "openai": ["workers.openai_api"],
     "opentelemetry": ["interpreter.telemetry"],
-    "platformdirs": ["language.grammar", "interpreter.journal_file"],
+    "platformdirs": ["interpreter.journal_file"],
     "prometheus_client": ["server.metrics"],
     "pyarrow": ["tasks."],
     "pydantic": [
