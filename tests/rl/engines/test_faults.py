@@ -203,29 +203,6 @@ def test_two_drivers_of_one_evaluation_do_its_work_once(provider: Provider, tmp_
 
 
 @long
-def test_a_driver_that_is_killed_is_resumed_and_only_its_calls_in_flight_are_paid_twice(
-    provider: Provider, tmp_path: Path
-) -> None:
-    provider.delay_s = 0.5
-    driver = evaluation(tmp_path, 20, "--out", "e", "--parallel", "2")
-    provider.wait_for(9)
-    provider.going.clear()
-    eventually(lambda: provider.inside == 2)
-    driver.kill()
-    driver.communicate()
-    provider.going.set()
-
-    resumed = evaluation(tmp_path, 20, "--resume", "e", "--parallel", "2")
-    said = resumed.communicate(timeout=300)[1]
-
-    assert resumed.returncode == 0, said
-    assert outcomes(tmp_path / "e") == ["right"] * 20
-    assert len(set(provider.asked)) == 21  # a question's first step; the second one's text is the same for all
-    assert len(provider.asked) == 42
-    assert charged(tmp_path / "node/journal.db").calls == 42
-
-
-@long
 def test_a_clock_that_jumps_ends_no_request(serve: Serve, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import time, pathlib\nclock = time.time\nfile = pathlib.Path(__file__).with_name('shift')\n"
