@@ -89,10 +89,27 @@ def test_the_gold_answer_of_math_is_in_a_column_or_a_whole_box(row: dict[str, An
         assert (read("math", row).gold, read("math", row).metadata["level"]) == (gold, 5)
 
 
-def test_the_calculations_of_gsm8k_are_counted() -> None:
-    task = read("gsm8k", {"question": "How many?", "answer": "It is 2*500=<<2*500=1000>>1,000.\n#### 1,000"})
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "Yes?"},
+            {"role": "user", "content": "Q?"},
+        ],
+        "A conversation. User: Q? Assistant:",
+        "User: Hello.\nAssistant: Yes?\nUser: Q?\nAssistant: <think>",
+        " Q? ",
+    ],
+)
+def test_the_question_is_what_the_user_says_last(prompt: object) -> None:
+    assert read("trainer", {"prompt": prompt, "answer": "4"}).question == "Q?"
 
-    assert (task.gold, task.metadata) == ("1,000", {"calculations": 1})
+
+def test_a_dialogue_that_is_asked_about_stays_whole() -> None:
+    question = "User: Hi.\nAssistant: Hello.\nHow many words does the assistant say?"
+
+    assert read("fields", {"question": question, "gold": "1"}).question == question
 
 
 def test_svamp_joins_body_and_question() -> None:
