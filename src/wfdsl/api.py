@@ -257,10 +257,9 @@ def read_text(path: str | PathLike[str], *, max_chars: int = MAX_CHARS) -> str |
     """
     try:
         with Path(path).open("rb") as file:
-            data = file.read(max_chars * _UTF8_BYTES_PER_CHAR + 1)
+            return read_stream(file, name=str(path), max_chars=max_chars)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-    return decoded(data, name=str(path), max_chars=max_chars)
 
 
 def read_stream(stream: BufferedIOBase, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
@@ -269,21 +268,12 @@ def read_stream(stream: BufferedIOBase, *, name: str, max_chars: int = MAX_CHARS
     Raises:
         UsageError: it is not UTF-8 text.
     """
-    most = max_chars * _UTF8_BYTES_PER_CHAR + 1
+    most = max_chars * _UTF8_BYTES_PER_CHAR
     data = bytearray()
     # One system call at a time, so that an interrupt between two of them is heeded.
-    while len(data) < most and (piece := stream.read1(min(_PIECE, most - len(data)))):
+    while len(data) <= most and (piece := stream.read1(min(_PIECE, most + 1 - len(data)))):
         data += piece
-    return decoded(bytes(data), name=name, max_chars=max_chars)
-
-
-def decoded(data: bytes, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
-    """The text of some bytes, or None if it is longer than the limit.
-
-    Raises:
-        UsageError: they are not UTF-8 text.
-    """
-    if len(data) > max_chars * _UTF8_BYTES_PER_CHAR:
+    if len(data) > most:
         return None
     try:
         text = data.decode("utf-8-sig")

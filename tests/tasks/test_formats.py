@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.grading.sandboxes import needs_sandbox, the_sandbox
 from wfdsl.errors import UsageError
 from wfdsl.grading.grade import grade
-from wfdsl.tasks.conversion import BadRow, Origin, mapped, parse_mapping
+from wfdsl.tasks.conversion import BadRow, Origin
 from wfdsl.tasks.formats import FORMATS
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.task import Task, task_line
@@ -58,17 +58,13 @@ def test_the_columns_tell_the_format_and_the_format_the_gold_answers(
     assert golds in (None, [task.gold for task in tasks])
 
 
-def test_ids_of_a_data_set_stand_below_its_name() -> None:
-    ids = [load_tasks(DATA / file, limit=1)[0].id for file in ("svamp_test.jsonl", "HumanEval.jsonl.gz", "mbpp.jsonl")]
+def test_ids_of_a_data_set_stand_below_its_name_and_what_it_says_is_kept() -> None:
+    files = ("svamp_test.jsonl", "HumanEval.jsonl.gz", "mbpp.jsonl", "math500_test.jsonl")
+    tasks = [load_tasks(DATA / file, limit=1)[0] for file in files]
 
-    assert ids == ["svamp/chal-777", "HumanEval/2", "mbpp/9001"]
-
-
-def test_math500_keeps_subject_and_level() -> None:
-    task = load_tasks(DATA / "math500_test.jsonl", limit=1)[0]
-
-    assert task.id == "math500/test/algebra/2584.json"
-    assert (task.gold, task.metadata) == (r"\frac{14}{3}", {"subject": "Algebra", "level": 3})
+    ids = ["svamp/chal-777", "HumanEval/2", "mbpp/9001", "math500/test/algebra/2584.json"]
+    assert [task.id for task in tasks] == ids
+    assert tasks[-1].metadata == {"subject": "Algebra", "level": 3}
 
 
 @pytest.mark.parametrize(
@@ -93,10 +89,27 @@ def test_the_gold_answer_of_math_is_in_a_column_or_a_whole_box(row: dict[str, An
         assert (read("math", row).gold, read("math", row).metadata["level"]) == (gold, 5)
 
 
-def test_the_calculations_of_gsm8k_are_counted() -> None:
-    task = read("gsm8k", {"question": "How many?", "answer": "It is 2*500=<<2*500=1000>>1,000.\n#### 1,000"})
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "Yes?"},
+            {"role": "user", "content": "Q?"},
+        ],
+        "A conversation. User: Q? Assistant:",
+        "User: Hello.\nAssistant: Yes?\nUser: Q?\nAssistant: <think>",
+        " Q? ",
+    ],
+)
+def test_the_question_is_what_the_user_says_last(prompt: object) -> None:
+    assert read("trainer", {"prompt": prompt, "answer": "4"}).question == "Q?"
 
-    assert (task.gold, task.metadata) == ("1,000", {"calculations": 1})
+
+def test_a_dialogue_that_is_asked_about_stays_whole() -> None:
+    question = "User: Hi.\nAssistant: Hello.\nHow many words does the assistant say?"
+
+    assert read("fields", {"question": question, "gold": "1"}).question == question
 
 
 def test_svamp_joins_body_and_question() -> None:
@@ -104,13 +117,6 @@ def test_svamp_joins_body_and_question() -> None:
 
     assert tasks[0].question.endswith("oranges are organized into 93 groups. How big is each group of bananas?")
     assert "30 pounds. How much did" in tasks[1].question
-
-
-def test_mmlu_letters_its_options() -> None:
-    task = load_tasks(DATA / "mmlu_stem_test.jsonl")[1]
-
-    assert task.question.endswith("\n\nA. amnion\nB. chorion\nC. allantois\nD. yolk sac")
-    assert task.choices == ("amnion", "chorion", "allantois", "yolk sac")
 
 
 @pytest.mark.parametrize(
@@ -334,20 +340,6 @@ def test_columns_of_no_known_format_are_named_with_the_cure(row: dict[str, Any],
     assert all(said in str(caught.value) for said in (f"{file}:1: ", ", ".join(row), "--map", "--task-format"))
 
 
-def test_columns_that_are_called_as_the_fields_of_tasks_need_no_mapping(tmp_path: Path) -> None:
-    rows = [{"question": "2+2?", "gold": "4", "level": 1}, {"question": "Capital?", "gold": "Rome", "kind": "text"}]
-    file = tmp_path / "own.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-
-    tasks = load_tasks(file)
-
-    assert [(task.question, task.gold, task.kind) for task in tasks] == [
-        ("2+2?", "4", "math"),
-        ("Capital?", "Rome", "text"),
-    ]
-    assert (tasks[0].source, tasks[0].metadata) == ("own", {"level": 1})
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("\ud800"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["role", "content", "id"]), inner),
@@ -473,24 +465,6 @@ async def test_tests_of_trainers_tell_right_programs_from_wrong_ones(tests: Any,
     assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
 
 
-@pytest.mark.parametrize(
-    ("row", "columns", "found"),
-    [
-        ({"prompt": chat("2+2?"), "answer": "4"}, "question=prompt,gold=answer", ("2+2?", "4")),
-        (
-            {"q": "Which?", "a": 2, "c": ["x", "y", "z"]},
-            "question=q,gold=a,choices=c",
-            ("Which?\n\nA. x\nB. y\nC. z", "C"),
-        ),
-        (ROWS["arc"], "question=question,gold=answerKey,choices=choices", ("?\n\nA. x\nB. y", "B")),
-    ],
-)
-def test_chats_and_options_can_be_mapped(row: dict[str, Any], columns: str, found: tuple[str, str]) -> None:
-    task = read("fields", dict(mapped(row, parse_mapping(columns))))
-
-    assert (task.question, task.gold) == found
-
-
 @pytest.mark.parametrize("gold", ["Z", "5", "none of them"])
 def test_a_choice_that_cannot_be_met_is_refused(gold: str) -> None:
     with pytest.raises(BadRow):
@@ -508,9 +482,10 @@ def test_a_choice_that_cannot_be_met_is_refused(gold: str) -> None:
 )
 @pytest.mark.parametrize("known", ["fields", "mmlu"])
 def test_options_are_written_below_a_question_that_does_not_have_them(known: str, question: str, asked: str) -> None:
-    row = {"question": question, "gold": "B", "answer": "B", "choices": ["x", "y"]}
+    row = {"question": question, "gold": "B", "answer": "B", "choices": ["x", "y"], "level": 2}
+    task = read(known, row)
 
-    assert read(known, row).question == asked
+    assert (task.question, task.choices, task.metadata["level"]) == (asked, ("x", "y"), 2)
 
 
 @pytest.mark.parametrize(

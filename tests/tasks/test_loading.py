@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from wfdsl.errors import UsageError
 from wfdsl.tasks.conversion import parse_mapping
 from wfdsl.tasks.loading import load_tasks
-from wfdsl.tasks.rows import HubName, hub_name
+from wfdsl.tasks.rows import hub_name
 from wfdsl.tasks.task import CodeTests, Kind, Task, save_tasks, task_line
 
 DATA = Path(__file__).parent / "data"
@@ -217,39 +217,47 @@ def test_equal_rows_without_ids_are_numbered(tmp_path: Path) -> None:
     assert ids == [ids[0], f"{ids[0]}#2", f"{ids[0]}#3"]
 
 
-def test_columns_are_mapped_to_fields_constants_and_metadata(tmp_path: Path) -> None:
-    row = {"prompt": "Capital of France?", "out": {"truth": "Paris"}, "hard": 3}
-    file = written(tmp_path / "capitals.jsonl", row)
-    columns = parse_mapping("question=prompt,gold=out.truth,level=hard,kind==text")
+@pytest.mark.parametrize(
+    ("row", "mapping", "format_name", "found"),
+    [
+        (
+            {"prompt": "Capital of France?", "out": {"truth": "Paris"}, "hard": 3},
+            "question=prompt,gold=out.truth,level=hard,kind==text",
+            None,
+            {"gold": "Paris", "kind": "text", "source": "x", "metadata": {"level": 3}},
+        ),
+        (
+            {"q": "Which?", "options": ["red", "blue"], "a": "B"},
+            "question=q,choices=options,gold=a",
+            None,
+            {"kind": "choice", "question": "Which?\n\nA. red\nB. blue", "gold": "B"},
+        ),
+        (
+            {"q": "Which?", "c": {"text": ["x", "y"], "label": ["1", "2"]}, "a": "2"},
+            "question=q,gold=a,choices=c",
+            None,
+            {"question": "Which?\n\nA. x\nB. y", "gold": "B"},
+        ),
+        ({"q": "Which?", "a": 2, "c": ["x", "y", "z"]}, "question=q,gold=a,choices=c", None, {"gold": "C"}),
+        (
+            {"q": "A haiku."},
+            "question=q,grader==my.module:judge",
+            None,
+            {"kind": "custom", "grader": "my.module:judge", "gold": ""},
+        ),
+        ({"q": [{"role": "user", "content": "2+2?"}], "a": "4"}, "question=q,gold=a", None, {"question": "2+2?"}),
+        ({"q": "How many?", "sol": "2*2=4\n#### 4"}, "question=q,answer=sol", "gsm8k", {"gold": "4"}),
+    ],
+)
+def test_columns_are_mapped_to_fields_constants_and_metadata_or_to_those_of_a_format(
+    row: dict[str, Any], mapping: str, format_name: str | None, found: dict[str, Any], tmp_path: Path
+) -> None:
+    file = written(tmp_path / "x.jsonl", row)
 
-    task = load_tasks(file, columns=columns)[0]
+    (task,) = load_tasks(file, columns=parse_mapping(mapping), format=format_name)
 
-    assert (task.gold, task.kind, task.source, task.metadata) == ("Paris", "text", "capitals", {"level": 3})
-    assert task.id.startswith("capitals/")
-
-
-def test_mapped_choices_are_lettered_below_the_question(tmp_path: Path) -> None:
-    file = written(tmp_path / "x.jsonl", {"q": "Which?", "options": ["red", "blue"], "a": "B"})
-
-    task = load_tasks(file, columns={"question": "q", "choices": "options", "gold": "a"})[0]
-
-    assert (task.kind, task.question) == ("choice", "Which?\n\nA. red\nB. blue")
-
-
-def test_a_grader_of_ones_own_makes_a_custom_task(tmp_path: Path) -> None:
-    file = written(tmp_path / "x.jsonl", {"q": "Write a haiku."})
-
-    task = load_tasks(file, columns={"question": "q", "grader": "=my.module:judge"})[0]
-
-    assert (task.kind, task.grader, task.gold) == ("custom", "my.module:judge", "")
-
-
-def test_with_a_format_the_mapping_renames_its_columns(tmp_path: Path) -> None:
-    file = written(tmp_path / "x.jsonl", {"q": "How many?", "sol": "2*2=4\n#### 4"})
-
-    task = load_tasks(file, format="gsm8k", columns={"question": "q", "answer": "sol"})[0]
-
-    assert (task.question, task.gold) == ("How many?", "4")
+    assert {name: getattr(task, name) for name in found} == found
+    assert task.id.startswith(f"{task.source}/")
 
 
 @pytest.mark.parametrize(
@@ -310,16 +318,15 @@ def test_a_limit_is_a_number_from_one(limit: int) -> None:
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("openai/gsm8k", HubName("openai/gsm8k")),
-        ("cais/mmlu#all@test", HubName("cais/mmlu", "all", "test")),
-        ("a/b@train", HubName("a/b", None, "train")),
-        ("gsm8k", HubName("openai/gsm8k", "main", "test")),
-        ("gsm8k@train", HubName("openai/gsm8k", "main", "train")),
+        ("openai/gsm8k", "openai/gsm8k"),
+        ("cais/mmlu#all@test", "cais/mmlu#all@test"),
+        ("gsm8k", "openai/gsm8k#main@test"),
+        ("gsm8k@train", "openai/gsm8k#main@train"),
         ("a/b/c", None),
         ("what is this", None),
     ],
 )
-def test_names_of_the_hub_carry_configuration_and_split(text: str, meant: HubName | None) -> None:
+def test_names_of_the_hub_carry_configuration_and_split(text: str, meant: str | None) -> None:
     assert hub_name(text) == meant
 
 

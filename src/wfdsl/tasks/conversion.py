@@ -26,6 +26,7 @@ _ID_DIGITS = 12  # hexadecimal: 48 bits tell ten million rows apart
 _CONSTANT = "="
 _OPTION = re.compile(r"^\s*\(?([A-J])[.):][ \t]+(\S.*)$", re.MULTILINE)
 _WORD = re.compile(r"(?<!\\)\b[^\W\d_]{3,}")
+_FRAME = re.compile(r".*\bUser:\s*(\S.*?)\s+Assistant:\s*(?:<think>)?", re.DOTALL)
 _MATH_TYPES = frozenset({"float", "integer", "fraction", "expression", "percentage", "matrix", "math"})
 
 
@@ -61,9 +62,7 @@ class Origin:
         Raises:
             BadRow: the task could not be graded, has no question, or cannot be written to a file.
         """
-        asked = plain(question)
-        if not asked.strip():
-            raise BadRow("it has no question, or no message of a user")
+        asked = said(question)
         options: tuple[str, ...] = ()
         if choices is not None:
             options, labels = options_of(choices)
@@ -121,7 +120,7 @@ def named_task(row: Values, origin: Origin) -> Task:
     others = {name: given.pop(name) for name in row if name in given and name not in Task.model_fields}
     usual = "custom" if "grader" in given else "code" if "tests" in given else None
     return origin.task(
-        said(given.pop("question", "")),
+        given.pop("question", None),
         given.pop("gold", ""),
         given.pop("kind", usual),
         given_id=given.pop("id", None),
@@ -192,11 +191,15 @@ def parsed(value: object, column: str) -> Any:
         raise BadRow(f'"{column}" is not JSON: {error}') from error
 
 
-def said(question: Any) -> Any:
-    """What the user says last in a chat; anything else as it is."""
-    is_chat = isinstance(question, list) and all(isinstance(turn, dict) for turn in question)
-    turns = [turn.get("content") for turn in question if turn.get("role") == "user"] if is_chat else []
-    return turns[-1] if turns else question
+def said(question: object) -> str:
+    """What the user says last in a chat, or a text, without a frame of `User: ... Assistant:`. Raises: BadRow."""
+    if isinstance(question, list) and all(isinstance(turn, dict) for turn in question):
+        question = next((turn.get("content") for turn in reversed(question) if turn.get("role") == "user"), None)
+    text = "" if question is None else plain(question).strip()
+    if not text:
+        raise BadRow("it has no question, or no message of a user")
+    framed = _FRAME.fullmatch(text)
+    return framed[1] if framed else text
 
 
 def options_of(choices: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

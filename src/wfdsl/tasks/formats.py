@@ -27,7 +27,6 @@ from wfdsl.tasks.conversion import (
     own_task,
     parsed,
     plain,
-    said,
     text,
     texts,
 )
@@ -42,9 +41,7 @@ _TESTS = ("tests", "test_cases", "verification_info", "reward_model", "ground_tr
 _IDS = ("id", "question_id", "unique_id", "ID", "Record ID", "index")
 _SUBJECTS = ("subject", "category", "type", "ability", "Type", "Subdomain", "question_concept")
 _LEVELS = ("level", "difficulty", "Writer's Difficulty Estimate")
-_FRAME = re.compile(r"\bUser:\s*(.*?)\s*(?:\n|\s)Assistant:", re.DOTALL)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:\{|(\S+))")
-_CALCULATION = "<<"  # GSM8K's solutions mark each with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def _answered(kind: Kind | None = None, **about: str) -> Reader:
     def read(row: Values, origin: Origin) -> Task:
         extra = (row[name] for name in ("extra_info", "info", "metadata") if isinstance(row.get(name), dict))
         known: Values = {**row, **next(extra, {})}
-        question = _asked(first(row, *_QUESTIONS))
+        question = first(row, *_QUESTIONS)
         more: dict[str, Any] = {"given_id": first(known, *_IDS), "metadata": {**_metadata(known), **about}}
         tests = None
         if kind is None:
@@ -119,24 +116,14 @@ def _gpqa(row: Values, origin: Origin) -> Task:
     return _choice({**row, "question": question, "choices": options, "answer": letter}, origin)
 
 
-def _asked(prompt: object) -> str:
-    """The question of a chat: what the user says last, without a frame of `User: ... Assistant:`."""
-    content = said(prompt)
-    question = content if isinstance(content, str) else ""
-    framed = _FRAME.search(question)
-    return (framed[1] if framed else question).strip()
-
-
 def _metadata(row: Values) -> dict[str, Any]:
     level = first(row, *_LEVELS)
     digits = str(level).removeprefix("Level ")  # of MATH
-    calculations = str(row.get("answer")).count(_CALCULATION)
     return {
         "subject": first(row, *_SUBJECTS),
         "level": int(digits) if digits.isdecimal() else level,
         "answer_type": row.get("answer_type"),
         "data_source": row.get("data_source"),
-        "calculations": calculations or None,
     }
 
 

@@ -118,7 +118,7 @@ def _rows(name: str) -> tuple[Rows, str]:
     if name.startswith((".", "/", "~")) or is_data_file(path):
         raise UsageError(f"{name}: there is no such file")
     if wanted := hub_name(name):
-        return read_hub(wanted), wanted.split or ""
+        return read_hub(wanted), wanted.partition("@")[2]
     known = ", ".join(SHORT_NAMES)
     raise UsageError(f"{name}: not a file, a gym (gym/seven) or a data set (OWNER/NAME, or one of {known})")
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias, cast
+from typing import IO, Any, TypeAlias, cast
 
 from wfdsl.errors import UsageError
 from wfdsl.files import read_json_lines
@@ -22,7 +22,7 @@ from wfdsl.installation import require_packages
 
 _LONGEST = 1 << 28  # bytes of a line, characters of a cell: LiveCodeBench has tests of megabytes
 _PARQUET_BATCH = 256  # rows
-_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:#(?P<config>[^@]+))?(?:@(?P<split>.+))?", re.ASCII)
+_NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:#([^@]+))?(?:@(.+))?", re.ASCII)
 _USUAL_SPLITS = ("test", "validation", "train")  # in this order if no split is named: our choice
 
 Rows: TypeAlias = Iterator[tuple[str, Mapping[str, Any]]]
@@ -50,30 +50,19 @@ SHORT_NAMES: Mapping[str, str] = {
 """Data sets of the paper and similar ones, by a short name; `@SPLIT` can be added to it."""
 
 
-class HubName(NamedTuple):
-    """A data set on the Hugging Face hub, with its configuration and split."""
-
-    name: str
-    config: str | None = None
-    """Or a `.jsonl` file in it, for data sets that are files and a loading script, which `datasets` no longer runs."""
-    split: str | None = None
-
-    def __str__(self) -> str:
-        config = f"#{self.config}" if self.config else ""
-        return f"{self.name}{config}" + (f"@{self.split}" if self.split else "")
-
-
-def hub_name(text: str) -> HubName | None:
-    """The data set that a text names; None if it names none."""
+def hub_name(text: str) -> str | None:
+    """The data set that a text names, as `OWNER/NAME#CONFIG@SPLIT`; None if it names none."""
     short, _, split = text.partition("@")
-    found = _NAME.fullmatch(SHORT_NAMES.get(short, text))
-    if not found:
-        return None
-    return HubName(found["name"], found["config"], (split if short in SHORT_NAMES else "") or found["split"])
+    if short in SHORT_NAMES:
+        return f"{SHORT_NAMES[short].partition('@')[0]}@{split}" if split else SHORT_NAMES[short]
+    return text if _NAME.fullmatch(text) else None
 
 
-def read_hub(wanted: HubName) -> Rows:
+def read_hub(wanted: str) -> Rows:
     """The rows of a data set on the Hugging Face hub: of its split; without one, of the only split or the usual one.
+
+    `wanted` is what `hub_name` gives. Of data sets with a loading script, which `datasets` no longer runs, a `.jsonl`
+    file is read that stands in the place of the configuration.
 
     Raises:
         UsageError: `datasets` is not installed, or the data set cannot be loaded.
@@ -82,12 +71,14 @@ def read_hub(wanted: HubName) -> Rows:
         datasets = import_module("datasets")
     except ImportError as error:
         raise UsageError(f'{wanted}: a data set needs the package datasets: pip install "datasets>=5,<6"') from error
+    found = _NAME.fullmatch(wanted)
+    assert found is not None  # since `hub_name` gave it
+    name, config, split = found.groups()
     try:
-        if wanted.config and wanted.config.endswith(".jsonl"):
-            file = f"hf://datasets/{wanted.name}/{wanted.config}"
-            data = datasets.load_dataset("json", data_files=file, split="train")
+        if config and config.endswith(".jsonl"):
+            data = datasets.load_dataset("json", data_files=f"hf://datasets/{name}/{config}", split="train")
         else:
-            data = datasets.load_dataset(wanted.name, wanted.config, split=wanted.split)
+            data = datasets.load_dataset(name, config, split=split)
     except Exception as error:  # names, configurations and the network: of httpx, OSErrors and others
         cause = " ".join(str(error).split())[:300]
         raise UsageError(
