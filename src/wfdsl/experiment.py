@@ -69,9 +69,6 @@ class ServeSettings(Table):
     max_body_bytes: int = option(4_194_304, "the largest request, in bytes", ge=1)
     receive_s: float = option(60.0, "seconds in which the body of a request has to come", gt=0)
     drain_s: float = option(30.0, "seconds that requests in progress have after SIGTERM", ge=0)
-    reasoning: Literal["reasoning_content", "reasoning"] = option(
-        "reasoning_content", "the field of a stream that says what happens"
-    )
     tools: ToolSteps = option("answer", "which steps may call a client's tools")
     max_tool_rounds: int = option(
         MAX_TOOL_ROUNDS, "how often a step may call a client's tools; then it has to answer", ge=1
