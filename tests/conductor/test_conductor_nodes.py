@@ -31,9 +31,9 @@ DELEGATE = lists([BOSS], [[]], word="delegate")
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 async def test_a_node_at_each_depth_up_to_the_cap(chat: Chat, depth: int) -> None:
-    conductor = chat.conductor(*[DELEGATE] * depth, lists([1], [[]]), max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool(2, node=NODE), max_depth=depth)
+    solution = await chat.solve(
+        *[DELEGATE] * depth, lists([1], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE), run={"max_depth": depth}
+    )
 
     listed = [f"Model {BOSS}" in messages[-1]["content"].partition("# The models")[2] for messages in chat.asked]
     assert listed == [*[True] * depth, False]
@@ -61,18 +61,16 @@ async def echo(call: Call) -> Reply:
 
 
 async def test_at_the_cap_a_conductor_is_an_error_that_is_asked_about_again(chat: Chat) -> None:
-    conductor = chat.conductor(DELEGATE, DELEGATE, lists([0], [[]]), max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool(2, node=NODE), max_depth=1)
+    solution = await chat.solve(
+        DELEGATE, DELEGATE, lists([0], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE), run={"max_depth": 1}
+    )
 
     assert "[worker-not-in-pool]" in chat.asked[2][-1]["content"]
     assert solution.answer == "w0: task 0"
 
 
 async def test_a_node_s_question_is_its_own_messages(chat: Chat) -> None:
-    conductor = chat.conductor(lists([0, BOSS], [[], [0]]), lists([1], [[]]), max_rounds=0)
-
-    await conductor.solve("Why?", chat.pool(2, node=NODE))
+    await chat.solve(lists([0, BOSS], [[], [0]]), lists([1], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE))
 
     shown = re.sub(r" \w{8}\]", "]", chat.asked[1][-1]["content"])
     assert "[user]\nWhy?\n\ntask 0\n\n[assistant]\nw0: task 0\n\n[user]\ntask 1" in shown
@@ -80,11 +78,10 @@ async def test_a_node_s_question_is_its_own_messages(chat: Chat) -> None:
 
 
 async def test_a_worker_that_fails_inside_a_nested_run_is_named(chat: Chat) -> None:
-    conductor = chat.conductor(DELEGATE, lists([1], [[]]), max_rounds=0)
     chat.answer = lambda name, messages: 400
 
     with pytest.raises(RunFailed, match=r"worker 2 \(boss\): step 0/0/0/0/0 failed, worker 1 \(w1\)"):
-        await conductor.solve("Why?", chat.pool(2, node=NODE))
+        await chat.solve(DELEGATE, lists([1], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE))
 
 
 async def test_a_conductor_made_in_python_can_be_a_member_of_a_pool(chat: Chat) -> None:
@@ -100,9 +97,7 @@ async def test_a_conductor_made_in_python_can_be_a_member_of_a_pool(chat: Chat) 
 
 async def test_outside_of_a_run_the_model_behind_a_node_answers(chat: Chat) -> None:
     chat.script = ["ok"]
-    pool = chat.pool(1, node=NODE)
-
-    async with pool.open():
+    async with chat.pool(1, node=NODE).open() as pool:
         reply = await pool.worker(1)(Call(({"role": "user", "content": "Reply with the word ok."},)))
 
     assert reply.text == "ok"
@@ -150,31 +145,21 @@ def test_options_that_cannot_be_used_are_refused(chat: Chat, options: dict[str, 
         chat.pool(1, node=options).worker(1)
 
 
-async def test_a_node_s_replies_are_kept_when_a_step_after_it_is_redone(chat: Chat, tmp_path: Path) -> None:
+async def test_a_node_is_asked_again_only_if_it_or_a_step_before_it_is_redone(chat: Chat, tmp_path: Path) -> None:
     pool, journal = chat.pool(2, node=NODE), tmp_path / "journal.db"
-    chat.script = [lists([1], [[]], word="inner")]
-    workflow = Workflow((Step(BOSS, "Lead."), Step(0, "Conclude.", (0,))))
-    first = await run(workflow, "Why?", pool, journal=journal)
+    chat.script = [lists([1], [[]], word="inner")] * 2
+    first = await run(Workflow((Step(BOSS, "Lead."), Step(0, "Conclude.", (0,)))), "Why?", pool, journal=journal)
     chat.called.clear()
 
-    prepared = prepare_redo(journal, first.id, 1)
+    prepared = prepare_redo(journal, first.id, 1).estimate(pool)
     again = await redo(first.id, 1, pool, journal=journal)
+    asked = (list(chat.workers), len(chat.asked))
+    await redo(first.id, 0, pool, journal=journal)
 
-    assert [step.step for step in prepared.estimate(pool).steps] == [1]
-    assert prepared.estimate(pool).steps[0].messages[1]["content"] == first.steps[0].response
-    assert (chat.workers, len(chat.asked)) == (["w0"], 1)
+    assert [(step.step, step.messages[1]["content"]) for step in prepared.steps] == [(1, first.steps[0].response)]
+    assert asked == (["w0"], 1)
     assert again.steps[0].response == first.steps[0].response
-
-
-async def test_a_node_that_is_redone_asks_its_conductor_and_workers_again(chat: Chat, tmp_path: Path) -> None:
-    pool, journal = chat.pool(2, node=NODE), tmp_path / "journal.db"
-    chat.script = [lists([1], [[]])] * 2
-    workflow = Workflow((Step(0, "Plan."), Step(BOSS, "Lead.", (0,))))
-    first = await run(workflow, "Why?", pool, journal=journal)
-
-    await redo(first.id, 1, pool, journal=journal)
-
-    assert (chat.workers, len(chat.asked)) == (["w0", "w1", "w1"], 2)
+    assert (chat.workers, len(chat.asked)) == (["w0", "w1", "w0"], 2)
 
 
 @pytest.mark.parametrize("has_node", [False, True])
@@ -194,7 +179,7 @@ async def test_the_rounds_of_a_killed_run_are_read_again_from_the_journal(
 
     rebuilt = run_of(path, "one")
 
-    assert rebuilt.error.endswith("continue with: the same `wfdsl solve` command and --run-id one")
+    assert rebuilt.error.endswith("continue with: wfdsl runs resume one")
     (before,), (after,) = done.steps, rebuilt.steps
     assert (rebuilt.status, after.status, after.worker_name) == ("stopped", "stopped", before.worker_name)
     assert [each.workflow for each in after.nested] == [each.workflow for each in before.nested]

@@ -177,8 +177,7 @@ def call(text: str = "What is it?", **more: Any) -> Call:
 
 async def ask(entry: WorkerEntry, asked: Call | None = None) -> Reply:
     """One call to the worker of an entry, as a pool makes it."""
-    pool = Pool([entry])
-    async with pool.open():
+    async with Pool([entry]).open() as pool:
         return await pool.worker(0)(asked or call())
 
 

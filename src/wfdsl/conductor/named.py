@@ -12,23 +12,21 @@ FILE.py:NAME      a policy of your own
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from wfdsl.api import load
-from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import EFFORTS, LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.own_code import file_of, load_object
-from wfdsl.settings import first_problem, from_table, options_of
+from wfdsl.settings import build_model, from_table, options_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
@@ -114,15 +112,16 @@ def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conduc
 
 
 def conductor_of_run(request: RunRequest, config: ConductorConfig, pool: Pool) -> Conductor:
-    """The Conductor that a configuration describes, with the effort that the run names.
-
-    The model is the configuration's, else the run's. Other options of a Conductor are not kept with its runs.
+    """The Conductor of a run, as `RunRequest.origin` names it; options that are not the defaults replace the run's.
 
     Raises:
         UsageError, WorkflowError: as `named_conductor` does.
     """
-    origin = request.origin
-    found = replace(config, model=config.model or origin.get("solve"))
+    origin, default = request.origin, ConductorConfig()
+    kept = from_table(ConductorConfig, json.loads(origin.get("conductor", "{}")), "the Conductor of the run")
+    given = {each.name: getattr(config, each.name) for each in options_of(ConductorConfig)}
+    changes = {name: value for name, value in given.items() if value != getattr(default, name)}
+    found = replace(kept, **{"model": origin.get("solve"), **changes})
     effort = next((each for each in EFFORTS if each == origin.get("effort")), None)
     return named_conductor(found, pool).with_effort(effort)
 
@@ -149,16 +148,6 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Conductor:
         return Conductor(worker, entry=model, config=from_table(ConductorConfig, own, "options"))
     except UsageError as error:
         raise UsageError(f'worker "{entry.name}": {error}') from error
-
-
-def named_prompt(config: ConductorConfig, pool: Pool | None = None) -> PromptSettings:
-    """How the Conductor that a configuration describes for a pool is prompted.
-
-    Raises:
-        UsageError: the name is not known, the prompt cannot be used, or a checkpoint was trained with another.
-    """
-    entry, found = _named_entry(config, pool)
-    return prompt_settings(entry, prompt=found.prompt, examples=found.examples, max_steps=found.max_steps)
 
 
 def _named_entry(config: ConductorConfig, pool: Pool | None) -> tuple[WorkerEntry, ConductorConfig]:
@@ -286,10 +275,6 @@ def _only(pool: Pool, name: str) -> WorkerEntry:
 def _changed(entry: WorkerEntry, given: dict[str, Any]) -> WorkerEntry:
     if not given:
         return entry
-    try:
-        return WorkerEntry(**{**entry.model_dump(exclude={"limits", "prices"}), **given}).model_copy(
-            update={"limits": entry.limits, "prices": entry.prices}
-        )
-    except ValidationError as error:
-        key, reason = first_problem(error)
-        raise UsageError(f"the Conductor's model: {key}: {reason}") from error
+    plain = {**entry.model_dump(exclude={"limits", "prices"}), **given}
+    changed: WorkerEntry = build_model(WorkerEntry, plain, "the Conductor's model")
+    return changed.model_copy(update={"limits": entry.limits, "prices": entry.prices})

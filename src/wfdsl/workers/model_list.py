@@ -10,10 +10,8 @@ import os
 import re
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from wfdsl.errors import UsageError
-from wfdsl.settings import first_problem
+from wfdsl.settings import build_model
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.registry import check_provider
@@ -54,12 +52,8 @@ def entry_of_model(text: str, **fields: Any) -> WorkerEntry:
     found = _SERVER.fullmatch(model)
     model, url = found.groups() if found else (model, None)
     check_provider(WorkerEntry(name=model, provider=provider))
-    try:
-        entry = WorkerEntry(**{"name": model, "provider": provider, "model": model, **_server(provider, url), **fields})
-    except ValidationError as error:
-        key, reason = first_problem(error)
-        raise UsageError(f"{text!r}: {key}: {reason}") from None
-    return with_list_prices(entry)
+    plain = {"name": model, "provider": provider, "model": model, **_server(provider, url), **fields}
+    return with_list_prices(build_model(WorkerEntry, plain, repr(text)))
 
 
 def _server(provider: str, url: str | None) -> dict[str, Any]:

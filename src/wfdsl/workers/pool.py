@@ -203,10 +203,12 @@ class Pool:
 
     def _open_workers(self) -> OpenWorkers:
         try:
-            loop: Any = asyncio.get_running_loop()
+            loop = asyncio.get_running_loop()
         except RuntimeError:
-            loop = _NO_LOOP
-        return self._opened.setdefault(loop, OpenWorkers())
+            return self._opened.setdefault(_NO_LOOP, OpenWorkers())
+        if loop not in self._opened:
+            self._opened[loop] = OpenWorkers(loop)
+        return self._opened[loop]
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
         return tuple(index for index, entry in self._entries.items() if wanted(entry))
