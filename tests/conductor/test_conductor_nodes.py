@@ -103,31 +103,22 @@ async def test_outside_of_a_run_the_model_behind_a_node_answers(chat: Chat) -> N
     assert reply.text == "ok"
 
 
-async def test_a_conductor_under_another_provider_is_refused(chat: Chat) -> None:
-    entry = chat.entry("boss", provider="function")
-    pool = Pool.from_workers([(entry, chat.conductor())])
-
-    with pytest.raises(RunFailed, match='needs the provider "conductor"'):
-        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
-
-
-async def test_a_conductor_that_is_offered_a_subset_is_not_a_node(chat: Chat) -> None:
-    conductor = chat.conductor(without=("w0",))
-    plain = chat.pool(1)
-    pool = Pool.from_workers([(chat.entry("boss", provider="conductor"), conductor), (plain.entry(0), plain.worker(0))])
+async def test_conductors_that_cannot_be_nodes_are_refused(chat: Chat) -> None:
+    plain, subset, delegate = chat.pool(1), chat.conductor(without=("w0",)), Workflow((Step(1, "Delegate."),))
+    boss = chat.entry("boss", provider="conductor")
+    at_the_cap = chat.pool(1, node=NODE).subset([1])
 
     with pytest.raises(UsageError, match="offered the whole pool of its run"):
-        conductor.as_worker("boss")
-    with pytest.raises(RunFailed, match="offered the whole pool of its run"):
-        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
-    assert chat.asked == []
-
-
-async def test_at_the_cap_a_pool_of_conductors_only_is_refused(chat: Chat) -> None:
-    pool = Pool([chat.pool(1, node=NODE).entry(1)])
-
+        subset.as_worker("boss")
+    for member, message in (
+        ((boss, subset), "offered the whole pool of its run"),
+        ((chat.entry("boss", provider="function"), chat.conductor()), 'needs the provider "conductor"'),
+    ):
+        with pytest.raises(RunFailed, match=message):
+            await run(delegate, "Why?", Pool.from_workers([(plain.entry(0), plain.worker(0)), member]))
     with pytest.raises(UsageError, match="has only Conductors, and the recursion depth is used up"):
-        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
+        await run(delegate, "Why?", at_the_cap)
+    assert chat.asked == []
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def test_a_context_that_is_not_a_number_of_tokens_is_refused(context: Any) -> No
             {"max_subtask": 200},
             "the context of the Conductor's model is 1024",
         ),
+        (local_entry(), {"max_steps": 33}, r"max_steps must be from 1 to 32 \(got 33\)"),
     ],
 )
 def test_a_grammar_that_the_context_cannot_hold_is_refused(
@@ -132,11 +133,6 @@ def test_a_grammar_that_the_context_cannot_hold_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         Conductor(entry, grammar="on", **bounds)
-
-
-def test_more_steps_than_a_grammar_can_have_are_refused_before_anything_is_asked() -> None:
-    with pytest.raises(UsageError, match=r"max_steps must be from 1 to 32 \(got 33\)"):
-        Conductor(local_entry(), grammar="on", max_steps=33)
 
 
 @pytest.mark.parametrize(("grammar", "hint"), [("on", "--deep"), ("off", "a grammar")])

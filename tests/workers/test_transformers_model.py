@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ transformers = pytest.importorskip("transformers", reason="needs transformers, i
 from tests.rl.training.random_model import make_model, make_tokenizer  # noqa: E402
 from tests.workers.wire import call  # noqa: E402
 
+from wfdsl.protocols import WorkerFailure  # noqa: E402
 from wfdsl.workers import conformance, transformers_local  # noqa: E402
 from wfdsl.workers.entry import WorkerEntry  # noqa: E402
 from wfdsl.workers.pool import Pool  # noqa: E402
@@ -49,6 +51,14 @@ async def test_no_text_ends_its_message(folder: str) -> None:
 async def test_it_conforms(folder: str) -> None:
     async with _pool(folder).open() as pool:
         await conformance.check_worker(pool.worker(0))
+
+
+async def test_a_folder_without_a_model_fails_for_good(tmp_path: Path) -> None:
+    async with _pool(str(tmp_path)).open() as pool:
+        with pytest.raises(WorkerFailure) as failed:
+            await pool.worker(0)(call())
+
+    assert not failed.value.retryable
 
 
 async def test_it_generates_what_the_model_does(folder: str) -> None:

@@ -30,8 +30,7 @@ from wfdsl.settings import build_model, from_table, options_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
-from wfdsl.workers.model_list import entry_of_model
-from wfdsl.workers.pool import Pool
+from wfdsl.workers.pool import Pool, entry_of_model
 from wfdsl.workers.registry import OpenWorkers, build_worker, providers
 
 MAX_TOKENS: Final = 1024
