@@ -16,7 +16,6 @@ from wfdsl.conductor.settings import context_of
 from wfdsl.installation import install_command
 from wfdsl.workers import local, model_folder
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.local import LocalWorker
 from wfdsl.workers.model_folder import folder_settings
 
 if TYPE_CHECKING:
@@ -125,37 +124,32 @@ def test_the_context_is_what_the_folder_says(folder: Path) -> None:
     assert context_of(model_entry(str(folder))) == 4096
 
 
+SAMPLED = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05}
+REPEATS = {"repeat_penalty": 1.05, "repeat_last_n": -1}
+OWN = {"temperature": 0.9, "extra_body": {"min_p": 0.2}}
+
+
 @pytest.mark.parametrize(
-    ("settings", "temperature", "top_p", "body"),
+    ("settings", "own", "temperature", "top_p", "body"),
     [
-        (None, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
-        ({"do_sample": False, "temperature": 0.3}, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
-        (
-            {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05},
-            0.7,
-            0.8,
-            {"top_k": 20, "min_p": 0.0, "repeat_penalty": 1.05, "repeat_last_n": -1},
-        ),
-        ({"do_sample": True}, 1.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        (None, {}, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        ({"do_sample": False, "temperature": 0.3}, {}, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        (SAMPLED, {}, 0.7, 0.8, {"top_k": 20, "min_p": 0.0, **REPEATS}),
+        ({"do_sample": True}, {}, 1.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        (SAMPLED, OWN, 0.9, 0.8, {"top_k": 20, "min_p": 0.2, **REPEATS}),
     ],
 )
-def test_a_folder_is_asked_as_transformers_would(
-    folder: Path, settings: dict[str, Any] | None, temperature: float, top_p: float, body: dict[str, Any]
+def test_a_folder_is_asked_as_transformers_would_unless_the_entry_says_otherwise(
+    folder: Path,
+    settings: dict[str, Any] | None,
+    own: dict[str, Any],
+    temperature: float,
+    top_p: float,
+    body: dict[str, Any],
 ) -> None:
     if settings is not None:
         (folder / "generation_config.json").write_text(json.dumps(settings))
 
-    told = folder_settings(WorkerEntry(name="w", provider="local"), folder)
+    told = folder_settings(WorkerEntry(name="w", provider="local", **own), folder)
 
     assert told == {"temperature": temperature, "top_p": top_p, "extra_body": body}
-
-
-@pytest.mark.local
-def test_what_an_entry_says_goes_before_what_a_folder_says(folder: Path) -> None:
-    entry = model_entry(str(folder), temperature=0.9, extra_body={"min_p": 0.2})
-
-    worker: Any = Pool([entry]).worker(0)
-
-    assert isinstance(worker.worker, LocalWorker)
-    told = worker.worker._entry
-    assert (told.temperature, told.top_p, dict(told.extra_body)) == (0.9, 1.0, {"top_k": 0, "min_p": 0.2})

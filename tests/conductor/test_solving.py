@@ -155,15 +155,24 @@ async def test_a_revision_continues_the_conversation_and_all_shows_the_answer_be
     assert len(solution.rounds) == 2
 
 
-async def test_the_budget_covers_completions_and_workers_and_keeps_the_rounds_so_far(chat: Chat) -> None:
+@pytest.mark.parametrize(
+    ("calls", "script", "statuses", "results"),
+    [(5, [PLAN, PLAN], ["done", "budget"], ["ran", "ran"]), (4, [PLAN, "no", PLAN], ["done"], ["ran", "failed"])],
+    ids=["by a worker", "by a re-ask"],
+)
+async def test_the_budget_covers_completions_and_workers_and_keeps_the_rounds_so_far(
+    chat: Chat, calls: int, script: list[str], statuses: list[str], results: list[str]
+) -> None:
     with pytest.raises(BudgetExhausted) as caught:
-        await chat.solve(PLAN, PLAN, max_rounds=1, run={"budget": Budget(calls=5)})
+        await chat.solve(*script, max_rounds=1, run={"budget": Budget(calls=calls)})
 
-    rounds = Solution(caught.value.run).rounds
-    assert [run.status for run in rounds] == ["done", "budget"]
-    assert rounds[0].answer == "w1: task 1"
-    assert [run.settings["conductor"][0]["result"] for run in rounds] == ["ran", "ran"]
-    assert (len(chat.asked), len(chat.called)) == (2, 3)
+    stopped = Solution(caught.value.run)
+    assert [run.status for run in stopped.rounds] == statuses
+    assert stopped.rounds[0].answer == "w1: task 1"
+    assert [note.result for note in stopped.log] == results
+    assert stopped.log[1].completions[0].text == script[1]
+    assert len(chat.asked) + len(chat.called) == calls
+    assert results[1] == "ran" or f"the budget of {calls} calls is spent" in " ".join(stopped.events)
 
 
 async def test_a_dollar_budget_needs_the_price_of_the_conductor_s_model(chat: Chat) -> None:
@@ -208,17 +217,6 @@ async def test_the_record_tells_the_whole_story_and_survives_json(chat: Chat) ->
     assert [note.prompt["hash"] for note in again.log] == [conductor.settings.prompt.hash] * 2
     assert json.loads(solution.to_json())["answer"] == solution.answer
     assert solution.usage.total_tokens == 12 * (len(chat.asked) + len(chat.called))
-
-
-async def test_a_budget_that_is_spent_on_a_revision_keeps_the_answer_before_in_the_record(chat: Chat) -> None:
-    with pytest.raises(BudgetExhausted) as caught:
-        await chat.solve(PLAN, "no", PLAN, max_rounds=1, run={"budget": Budget(calls=4)})
-
-    stopped = Solution(caught.value.run)
-    assert [run.answer for run in stopped.rounds] == ["w1: task 1"]
-    assert [note.result for note in stopped.log] == ["ran", "failed"]
-    assert [each.text for each in stopped.log[1].completions] == ["no"]
-    assert any("the budget of 4 calls is spent" in event for event in stopped.events)
 
 
 async def test_completions_that_were_paid_for_are_kept_where_the_model_then_fails(chat: Chat) -> None:
@@ -314,15 +312,6 @@ async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked
 
     assert chat.asked == []
     assert (await without.solve("Why?", pool)).answer == "w0: task 0"
-
-
-async def test_a_fallback_does_not_reach_an_opted_out_worker(chat: Chat) -> None:
-    pool = type(chat.pool())([chat.entry("w0", fallback="w1"), chat.entry("w1")])
-    chat.answer = lambda name, messages: 400 if name == "w0" else "from w1"
-    with pytest.raises(RunFailed):
-        await chat.solve(lists([0], [[]]), max_rounds=0, without=("w1",), pool=pool)
-
-    assert chat.workers == ["w0"]
 
 
 async def test_shuffled_indices_are_mapped_back_in_calls_and_trace(chat: Chat) -> None:
