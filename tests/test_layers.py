@@ -75,7 +75,6 @@ HOMES = {
     "prometheus_client": ["server.metrics"],
     "pyarrow": ["tasks."],
     "pydantic": [
-        "conductor.named",
         "evaluation.",
         "interpreter.config",
         "interpreter.record",
