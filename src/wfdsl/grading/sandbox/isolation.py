@@ -94,22 +94,20 @@ class Isolation:
     readable: tuple[str, ...] = ()
     """What Landlock lets a program read."""
 
-    def command(self, number: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
-        """The command that runs `source`, which is ours and trusted."""
+    def command(self, who: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
+        """The command that runs `source`, which is ours and trusted, under a private user id, or 0 for one's own."""
         run = (self.interpreter, "-s", "-P", "-S", "-B", "-c", source)  # no settings, no packages, no current folder
         if self.tier == "Landlock":
             return run
         command = (*self.before, "--seccomp", str(seccomp_fd), "--")
-        if self.is_private:
-            who = str(private_id(number))
-            command += (_tool("setpriv"), "--reuid", who, "--regid", who, "--clear-groups", "--")
+        if who:
+            command += (_tool("setpriv"), "--reuid", str(who), "--regid", str(who), "--clear-groups", "--")
         return (*command, *run)
 
-    def confinement(self, number: int, folder: str) -> str:
+    def confinement(self, who: int, folder: str) -> str:
         """The call by which an interpreter confines itself."""
         if self.tier == "bubblewrap":
             return ""
-        who = private_id(number) if self.is_private else 0
         return f"confine({seccomp_filter(alone=True)!r}, {list(self.readable)!r}, {folder!r}, {who})"
 
     def environment(self, folder: str) -> dict[str, str]:
@@ -117,10 +115,6 @@ class Isolation:
         if self.tier == "bubblewrap":
             return {}
         return {**INSIDE, "HOME": folder, "TMPDIR": folder, "PYTHONPATH": self.packages}
-
-    def process_limit(self, most: int) -> int:
-        """Processes and threads: the kernel counts all of a user, so a user who is not private has no limit."""
-        return most if self.tier == "bubblewrap" or self.is_private else 1 << 30
 
 
 def with_bubblewrap(limits: SandboxLimits, packages: Path | None) -> Isolation:

@@ -34,18 +34,13 @@ Ending: TypeAlias = Literal["ended", "timeout", "output"]
 START_S = 30.0  # the longest that isolation may take to start, on a machine that is busy
 _CHUNK = 1 << 16
 _LENGTH = 12  # digits of a number: the length of a frame, or the seconds that a program has
-_MODULES: dict[Role, tuple[str, ...]] = {
-    "program": ("confine", "start"),
-    "candidate": ("confine", "start", "values", "candidate"),
-    "checker": ("confine", "start", "values", "checker"),
-    "together": ("confine", "start", "values", "candidate", "checker"),
+_ROLES: dict[Role, tuple[str, tuple[str, ...]]] = {
+    "program": ("ready(); run_program()", ("confine", "start")),
+    "candidate": ("serve_candidate()", ("confine", "start", "values", "candidate")),
+    "checker": ("serve_checker()", ("confine", "start", "values", "checker")),
+    "together": ("serve_together()", ("confine", "start", "values", "candidate", "checker")),
 }
-_ENTRY_CALLS: dict[Role, str] = {
-    "program": "ready(); run_program()",
-    "candidate": "serve_candidate()",
-    "checker": "serve_checker()",
-    "together": "serve_together()",
-}
+"""What each role calls first, and the modules that it is made of."""
 _ANNOTATIONS = __future__.annotations.compiler_flag
 _NEEDLESS = re.compile(r"^from (?:wfdsl\S+|typing|__future__) import (?:\([^)]*\)|.*)$", re.MULTILINE)
 """Imports of each other, and imports for annotations only, which are slow."""
@@ -208,19 +203,18 @@ async def start_process(
     """
     folder = ""
     try:
+        who = private_id(number) if isolation.is_private else 0
         if isolation.tier == "Landlock":
             folder = tempfile.mkdtemp(prefix="wfdsl-program-")
-            if isolation.is_private:
-                os.chown(folder, private_id(number), private_id(number))
-        confinement = isolation.confinement(number, folder)
-        processes = isolation.process_limit(limits.processes)
+            os.chown(folder, who or -1, who or -1)
+        processes = limits.processes if who or not folder else 1 << 30  # the kernel counts all processes of a user
         numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
-        source = f"{_FIRST}\n{confinement}\nlimit{numbers}\nusual_names()\n{_ENTRY_CALLS[role]}\n"
+        source = f"{_FIRST}\n{isolation.confinement(who, folder)}\nlimit{numbers}\nusual_names()\n{_ROLES[role][0]}\n"
         with tempfile.TemporaryFile() as rules:
             rules.write(seccomp_filter())
             rules.seek(0)
             process = await asyncio.create_subprocess_exec(
-                *isolation.command(number, source, seccomp_fd=rules.fileno()),
+                *isolation.command(who, source, seccomp_fd=rules.fileno()),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -272,6 +266,6 @@ async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: floa
 def code_of(role: Role) -> bytes:
     """The compiled code of a role, as `marshal` writes it: the modules of `inside`, joined."""
     folder = files("wfdsl.grading.sandbox.inside")
-    text = "\n".join(folder.joinpath(f"{name}.py").read_text("utf-8") for name in _MODULES[role])
+    text = "\n".join(folder.joinpath(f"{name}.py").read_text("utf-8") for name in _ROLES[role][1])
     whole = f"TYPE_CHECKING = False\nREADY = {READY!r}\n{_NEEDLESS.sub('', text)}"
     return marshal.dumps(compile(whole, "sandbox", "exec", _ANNOTATIONS, dont_inherit=True))

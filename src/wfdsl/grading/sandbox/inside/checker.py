@@ -99,47 +99,39 @@ class Line:
         return {"iterator": RemoteIterator, "object": Remote}[kind](self, int(number), str(name))
 
 
+def _asks(operation: str) -> Any:
+    return lambda self, /, *arguments, **named: self._line.ask(operation, self._number, arguments, named)
+
+
 class Remote:
     """A value that stayed with the program: it can be called and asked, and is equal to nothing but itself."""
 
     def __init__(self, line: Line, number: int | str, name: str) -> None:
         self.__dict__.update(_line=line, _number=number, _name=name, __name__=name)
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._line.ask("call", self._number, arguments, named)
-
-    def __iter__(self) -> Any:
-        return self._line.ask("iter", self._number, (), {})
-
-    def __len__(self) -> int:
-        return int(self._line.ask("len", self._number, (), {}))
+    __call__ = _asks("call")
+    __iter__ = _asks("iter")
+    __len__ = _asks("len")
+    __getitem__ = _asks("item")
+    __setitem__ = _asks("set item")
+    __setattr__ = _asks("set")
 
     def __bool__(self) -> bool:
         return True
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._line.ask("item", self._number, (key,), {})
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._line.ask("set item", self._number, (key, value), {})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._line.ask("get", self._number, (name,), {})
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._line.ask("set", self._number, (name, value), {})
-
 
 class RemoteIterator(Remote):
     """An iterator that stayed with the program."""
 
+    __next__ = _asks("next")
+
     def __iter__(self) -> Any:
         return self
-
-    def __next__(self) -> Any:
-        return self._line.ask("next", self._number, (), {})
 
 
 def _exception(kind: type[Exception], name: str, message: str) -> Exception:
