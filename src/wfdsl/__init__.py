@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wfdsl.errors import WfdslError as WfdslError
     from wfdsl.evaluation.evaluate import evaluate as evaluate
     from wfdsl.evaluation.report import read_report as read_report
-    from wfdsl.evaluation.summary import summarise as summarise
+    from wfdsl.evaluation.report import summarise as summarise
     from wfdsl.evaluation.trials import Evaluation as Evaluation
     from wfdsl.evaluation.trials import Trial as Trial
     from wfdsl.evaluation.workflow_statistics import WorkflowStatistics as WorkflowStatistics
@@ -103,8 +103,7 @@ _NAMES = {
     "conductor.policy": "Policy Solution",
     "errors": "JournalFailure UsageError WfdslError",
     "evaluation.evaluate": "evaluate",
-    "evaluation.report": "read_report",
-    "evaluation.summary": "summarise",
+    "evaluation.report": "read_report summarise",
     "evaluation.trials": "Evaluation Trial",
     "evaluation.workflow_statistics": "WorkflowStatistics statistics_of",
     "experiment": "Experiment read_experiment",
