@@ -204,6 +204,10 @@ def test_a_folder_is_neither_written_over_nor_resumed_by_another_evaluation(
         (["--policy", "worker:ann", "--tasks", "nowhere.jsonl", "--pool", "pool.toml"], "nowhere.jsonl"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "nowhere.toml"], "nowhere.toml"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--map", "x"], "--map"),
+        (
+            ["--policy", "moa", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--set", "grading.judge=zoe"],
+            "no worker zoe",
+        ),
         (["--resume", "nowhere"], "nowhere holds no evaluation"),
         (["compare", "nowhere"], "nowhere holds no evaluation"),
         (["strategies", "nowhere"], "nowhere holds no evaluation"),
@@ -309,16 +313,23 @@ def test_a_narrow_terminal_shows_every_cell_whole(
     assert max(map(len, out.splitlines())) <= 40
 
 
-def test_plots_that_cannot_be_drawn_are_refused_before_anything_is_asked(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("more", "package", "extra"), [((), "matplotlib", "[eval]"), (("--engine", "ray"), "ray", "[ray]")]
+)
+def test_a_package_that_is_missing_is_named_before_anything_is_asked(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: tuple[str, ...],
+    package: str,
+    extra: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, package, None)
     asked = ["--policy", "workers", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--out", "unplotted"]
 
-    code = main(asked)
+    assert main([*asked, *more]) == 2
 
-    assert code == 2
-    assert "plots need matplotlib: " in capsys.readouterr().err
+    assert extra in capsys.readouterr().err
     assert not Path("unplotted").exists()
 
 

@@ -87,7 +87,7 @@ def test_an_evaluation_that_was_killed_twice_ends_as_if_it_had_never_been(home: 
     assert len(server.asked) == CALLS
 
     process = begun(home, "killed")
-    for first, last in ((3, CALLS // 2), (CALLS // 2 + 4, CALLS - 3)):
+    for first, last in ((3, CALLS // 2), (CALLS // 2 + 4, CALLS - 8)):
         server.wait_for(CALLS + chance.randint(first, last))
         time.sleep(chance.uniform(0, 0.02))
         process.kill()

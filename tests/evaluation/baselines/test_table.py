@@ -14,8 +14,8 @@ from wfdsl.api import analyze_file_text
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.evaluation.baselines.baseline import FOLDER, SOLVE, WorkflowFile
 from wfdsl.evaluation.baselines.fitting import Fitted
-from wfdsl.evaluation.baselines.single_calls import LongContext, RandomRouter
 from wfdsl.evaluation.baselines.teams import SUBTASKS, random_workflow
+from wfdsl.evaluation.baselines.voting import LongContext, RandomRouter
 from wfdsl.evaluation.estimate import estimate_policies
 from wfdsl.evaluation.policy_names import BASELINES, policies_of, policy_of
 from wfdsl.evaluation.trials import Evaluation

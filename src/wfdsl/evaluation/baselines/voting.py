@@ -1,4 +1,4 @@
-"""Attempts and the choice of one of them: a last step that is computed, and the majority vote.
+"""Baselines that are small policies: one call of a worker that is drawn or writes more, and attempts with a vote.
 
 A vote or a choice among attempts is a workflow like any other, except that no worker is asked in the last step. A
 computed worker does it, at a worker index of its own next to the pool's, and costs nothing. So the run's record holds
@@ -11,6 +11,7 @@ the kind of answer follows from the question and the replies.
 from __future__ import annotations
 
 import ast
+import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
-from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, worker_option
+from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, alone, worker_option, workers_of
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.text import same_text
@@ -62,6 +63,63 @@ class PoolWith:
         """Keep clients and servers up inside the block."""
         async with self._pool.open():
             yield self
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRouter(Baseline):
+    """A worker drawn for each question, alone."""
+
+    name = "random-router"
+    simplifies = "nothing: it is what routing has to beat; our choice"
+    seed: int = option(0, "what the draws follow from, with the question and the run's seed", ge=0)
+
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Draw and ask; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        chance = random.Random(f"router {self.seed} {options.get('seed')} {question_text(question)}")
+        return Solution(await run(alone(chance.choice(workers_of(pool))), question, pool, **options))
+
+
+@dataclass(frozen=True, slots=True)
+class LongContext(Baseline):
+    """One worker alone, with five times its token limit."""
+
+    name = "long-context"
+    source = "5x context of arXiv 2512.04388"
+    simplifies = "nothing; thinking budgets stay as they are"
+    worker: int = worker_option()
+    factor: int = option(5, "times the worker's own token limit", ge=1)
+
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Ask once; options as for `wfdsl.run`. Budgets reserve the longer reply, and the journal tells it apart.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        entry = pool.entry(self.worker)
+        entry = entry.model_copy(update={"max_tokens": entry.max_tokens * self.factor})
+        wide = PoolWith(pool, self.worker, entry, _Wide(pool.worker(self.worker), entry.max_tokens))
+        return Solution(await run(alone(self.worker), question, wide, **options))
+
+    def dearest(self, pool: Pool) -> list[Workflow]:  # noqa: ARG002  (as every baseline)
+        """As many calls as the one call has limits."""
+        return [Workflow((Step(self.worker, SOLVE),) * self.factor)]
+
+
+class _Wide:
+    """A worker with another token limit in each call."""
+
+    def __init__(self, worker: Worker, max_tokens: int) -> None:
+        self.worker = getattr(worker, "worker", worker)
+        """The worker itself, by which the layers around it tell whose limits count."""
+        self._policed = worker
+        self._max_tokens = max_tokens
+
+    async def __call__(self, call: Call) -> Reply:
+        return await self._policed(call._replace(settings={**call.settings, "max_tokens": self._max_tokens}))
 
 
 @dataclass(frozen=True, slots=True)
