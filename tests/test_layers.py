@@ -92,7 +92,7 @@ HOMES = {
     "starlette": ["cli.view", "server.", "viewer."],
     "sympy": ["grading.math_worker"],
     "torch": [
-        "evaluation.baselines.trained_routers",
+        "evaluation.baselines.routers",
         "workers.constrained_decoding",
         "workers.transformers_local",
     ],

@@ -14,7 +14,7 @@ from wfdsl.errors import UsageError as UsageError
 from wfdsl.errors import WfdslError as WfdslError
 from wfdsl.evaluation.evaluate import evaluate as evaluate
 from wfdsl.evaluation.report import read_report as read_report
-from wfdsl.evaluation.summary import summarise as summarise
+from wfdsl.evaluation.report import summarise as summarise
 from wfdsl.evaluation.trials import Evaluation as Evaluation
 from wfdsl.evaluation.trials import Trial as Trial
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics as WorkflowStatistics
