@@ -61,14 +61,6 @@ def python_access(entry: Any) -> Any:
 # ---- random spellings by Python's own printers, and by hand
 
 
-def python_spellings(value: str) -> list[str]:
-    return [repr(value), json.dumps(value), ascii(value), f'"""{_escaped(value)}"""', f"'''{_escaped(value)}'''"]
-
-
-def _escaped(value: str) -> str:
-    return value.encode("unicode_escape").decode().replace('"', '\\"').replace("'", "\\'")
-
-
 SPACE = st.sampled_from(["", " ", "\n", "\t", " # it's [a] 'comment'\n", "\\\n", "\r\n"])
 FRAGMENTS = st.sampled_from((
     "a", "\\n", "\\\\", "\\'", '\\"', "\\x41", "\\u00e9", "\\U0001F600", "\\101", "\\7", "\\N{BULLET}", "\\d", "\\\n",
@@ -142,14 +134,6 @@ def has_surrogate(value: Any) -> bool:
 
 
 # ---- what Python reads, we read
-
-
-@given(st.lists(subtask_texts(), min_size=1, max_size=4), st.data())
-def test_strings_that_python_prints_are_read(values: list[str], data: st.DataObject) -> None:
-    items = [data.draw(st.sampled_from(python_spellings(value))) for value in values]
-    literal = data.draw(bracketed(items))
-
-    assert our_value("subtasks", literal) == values
 
 
 @given(st.lists(subtask_texts(), min_size=1, max_size=4), random_sources())
