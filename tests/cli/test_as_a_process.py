@@ -96,35 +96,6 @@ def test_a_reader_who_has_seen_enough_gets_no_complaint(files: Path, redirected:
     assert (code, complaint) == (0, b"")
 
 
-def test_a_reader_who_left_before_the_error_gets_no_complaint(files: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
-
-    done = subprocess.run([*WFDSL, "check", "good.txt", "missing.txt"], stdout=write, stderr=write, timeout=60)  # noqa: PLW1510
-
-    os.close(write)
-    assert done.returncode == 0
-
-
-def test_explain_into_head_prints_one_line(files: Path) -> None:
-    line = f"set -o pipefail; {sys.executable} -m wfdsl check --explain | head -1"
-
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True)
-
-    assert done.stdout.startswith("list-missing ")
-    assert done.stderr == ""
-
-
-def test_a_full_disk_is_one_line(files: Path) -> None:
-    with open("/dev/full", "w") as full:  # noqa: PTH123  (a device)
-        done = subprocess.run(
-            [*WFDSL, "check", "--explain"], check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
-        )
-
-    assert done.returncode == 2
-    assert done.stderr == "wfdsl: the output cannot be written: the disk is full\n"
-
-
 def test_closed_streams_are_no_error(files: Path) -> None:
     line = f"{sys.executable} -m wfdsl check later.txt >&- 2>&- <&-; exit $?"
 
@@ -161,12 +132,6 @@ def wait_until_asleep(pid: int) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("the process does not wait for its input")
-
-
-def test_a_file_gets_no_escape_codes(files: Path) -> None:
-    done = wfdsl("check", "later.txt", "missing.txt")
-
-    assert ESCAPE not in done.stdout + done.stderr
 
 
 def test_a_terminal_gets_colours_and_the_same_words(files: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conductor.scripted_server import Chat, lists
 from wfdsl.cli.main import main
-from wfdsl.interpreter.events import RunStarted
+from wfdsl.interpreter.events import Listener, RunStarted
 
 if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
@@ -73,17 +73,13 @@ def test_a_workflow_file_answers_every_question(chat: Chat) -> None:
 def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[list[str]] = []
 
-    class Listener:
-        def __init__(self, *, workflow: str) -> None:
-            assert workflow == "solve"
-            self.runs: list[str] = []
-            heard.append(self.runs)
+    def listener(*, workflow: str) -> Listener:
+        runs: list[str] = []
+        heard.append(runs)
+        assert workflow == "solve"
+        return lambda event: runs.extend([event.run_id] if isinstance(event, RunStarted) and not event.path else [])
 
-        def __call__(self, event: Any) -> None:
-            if isinstance(event, RunStarted) and not event.path:
-                self.runs.append(event.run_id)
-
-    monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", Listener)
+    monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", listener)
     monkeypatch.setattr("wfdsl.interpreter.telemetry.require_provider", lambda: None)
     ask({"question": "a"}, {"question": "b"})
     chat.script = [ONE, ONE]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, target
+from hypothesis import given, target
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 from lark import Lark, Token, Tree, UnexpectedInput
@@ -188,13 +188,6 @@ def test_the_scanner_reads_what_the_grammar_generates_as_plain_lark_does(text: s
 
 @given(completions(surroundings=False))
 def test_plain_lark_accepts_every_list_that_the_strict_profile_accepts(written: Written) -> None:
-    assert assert_same_reading(written.text)
-
-
-@given(completions())
-def test_plain_lark_reads_the_lists_of_whole_completions(written: Written) -> None:
-    assume(not any(isinstance(part, BadList) for part in scanner().scan(written.text).parts))
-
     assert assert_same_reading(written.text)
 
 

@@ -21,7 +21,6 @@ from wfdsl.cli.options import (
     count,
     group,
     parameters_of,
-    pool_of,
     some_text,
     values_of,
 )
@@ -166,15 +165,3 @@ def print_diagnostics(found: Sequence[Diagnostic], source: Source, out: TextIO) 
     colour = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for diagnostic in found:
         print(draw(diagnostic, source, colour=colour), file=styled(out))
-
-
-def load_pool(args: argparse.Namespace) -> Pool | None:
-    """The pool that options, `--set` or `--config` name, or None.
-
-    Raises:
-        UsageError: there is no such pool, its file cannot be used, or its size is given as well.
-    """
-    pool = pool_of(args)
-    if pool is not None and args.pool_size is not None:
-        raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
-    return pool

@@ -261,14 +261,17 @@ def experiment_of(args: argparse.Namespace, **defaults: Mapping[str, Any]) -> Ex
     return found
 
 
-def pool_of(args: argparse.Namespace) -> Pool | None:
+def load_pool(args: argparse.Namespace) -> Pool | None:
     """The pool that flags, `--set` or `--config` name, or None; the only part that a check needs.
 
     Raises:
-        UsageError: it cannot be used.
+        UsageError: there is no such pool, its file cannot be used, or its size is given as well.
     """
     asked = args.config is not None or "pool.use" in _kept(args) or any("." in name for name in _assignments(args))
-    return _read(args, {}).pool if asked else None
+    pool = _read(args, {}).pool if asked else None
+    if pool is not None and args.pool_size is not None:
+        raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
+    return pool
 
 
 def given(args: argparse.Namespace, table: str) -> dict[str, str]:

@@ -51,7 +51,14 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
     except UsageError as error:
         return _said(f"{program}: {error}", USAGE)
     except WfdslError as error:
-        return _failed(program, error)
+        from wfdsl.language.diagnostics import WorkflowError
+
+        if isinstance(error, WorkflowError):
+            return _said(str(error), INVALID)
+        from wfdsl.interpreter.record import BudgetExhausted, RunEnded
+
+        said = advised(error) if isinstance(error, RunEnded) else error
+        return _said(f"{program}: {said}", SPENT if isinstance(error, BudgetExhausted) else FAILED)
     except OSError as error:
         if error.filename is None:
             raise
@@ -79,18 +86,6 @@ def advised(error: RunEnded, command: str | None = None) -> str:
     if node_gave_up(error.run):
         return f"{error}; then continue with: {command} --ask-again (without it, the same completions are read again)"
     return f"{error}; {'continue with a larger budget' if spent else 'fix the cause, then continue with'}: {command}"
-
-
-def _failed(program: str, error: WfdslError) -> int:
-    from wfdsl.language.diagnostics import WorkflowError
-
-    if isinstance(error, WorkflowError):
-        return _said(str(error), INVALID)
-    from wfdsl.interpreter.record import BudgetExhausted, RunEnded
-
-    if not isinstance(error, RunEnded):
-        return _said(f"{program}: {error}", FAILED)
-    return _said(f"{program}: {advised(error)}", SPENT if isinstance(error, BudgetExhausted) else FAILED)
 
 
 def print_json(value: Any, *, indent: int | None = None) -> None:
