@@ -247,19 +247,6 @@ def test_tool_calls_of_another_key_continue_nothing(target: Target) -> None:
     assert len(target.workers.asked("ann")) == 2  # a new run, from its first step
 
 
-def test_responses_of_another_key_are_not_found(target: Target) -> None:
-    first = target.post("/responses", body(input="Why?", messages=None), "ann").json()
-    named = [{"type": "item_reference", "id": item["id"]} for item in first["output"]]
-    whole = target.post("/responses", body(input="And?", previous_response_id=first["id"]))
-    items = [target.post("/responses", body(input=[*ASK, item])) for item in named]
-    own = target.post("/responses", body(input="And?", previous_response_id=first["id"]), "ann")
-
-    assert (whole.status_code, whole.json()["error"]["code"]) == (400, "previous_response_not_found")
-    assert [(item.status_code, item.json()["error"]["code"]) for item in items] == [(404, "item_not_found")] * 2
-    assert own.status_code == 200
-    assert len(target.workers.bodies) == 4
-
-
 def test_tool_ids_that_no_encoding_has_are_refused(target: Target) -> None:
     told = {"role": "tool", "tool_call_id": "call_\ud800", "content": "rain"}
 

@@ -188,11 +188,6 @@ class Journal:
         rows = [(now, reply_to_json(Reply(as_unicode(text))), call_id) for call_id, text in results.items()]
         await self.writer.do(lambda connection: connection.executemany(_ADD_RESULT, rows).rowcount)
 
-    async def keep_response(self, response_id: str, run_id: str, content: Mapping[str, Any]) -> None:
-        """Keep a server's response of a run, as plain values; one that is kept already stays as it is."""
-        row = (response_id, json.dumps(content), run_id)
-        await self.writer.do(lambda connection: connection.execute(_KEEP_RESPONSE, row).rowcount)
-
     def _find(self, connection: sqlite3.Connection, key: Key, sample_id: str) -> Reply | None:
         row = connection.execute(_FIND, (key, sample_id)).fetchone()
         if row is None:
@@ -214,7 +209,7 @@ class Journal:
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
         with decoding(self.path, run_id):
-            changes = RunRequest.from_json(before).changes(request)
+            changes = [] if before == asked else RunRequest.from_json(before).changes(request)
         if changes and not request.config.ask_again:
             raise UsageError(
                 f"run {run_id} was asked something else ({', '.join(changes)}): give another run id, ask what it "
@@ -372,9 +367,6 @@ _ADD_RESULT = "UPDATE calls SET status = 'answered', finished = ?, reply = ? WHE
 _INSERT = (
     "INSERT INTO calls (run, key, sample, path, worker, started, calls, tokens, usd, status) "
     "VALUES ((SELECT number FROM runs WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_KEEP_RESPONSE = (
-    "INSERT INTO responses (id, run, content) SELECT ?, number, ? FROM runs WHERE runs.id = ? ON CONFLICT DO NOTHING"
 )
 _UPDATE = "UPDATE calls SET status = ?, finished = ?, reply = ?, error = ?, calls = ?, tokens = ?, usd = ? WHERE id = ?"
 

@@ -55,17 +55,11 @@ CREATE TABLE calls (
 );
 CREATE INDEX calls_of_run ON calls (run);
 CREATE INDEX replies ON calls (key, sample) WHERE status = 'finished';
-CREATE INDEX tool_calls ON calls (key) WHERE status IN ('called', 'answered');
-CREATE TABLE responses (
-    id TEXT PRIMARY KEY,
-    run INTEGER NOT NULL REFERENCES runs (number) ON DELETE CASCADE,
-    content TEXT NOT NULL
-);
-CREATE INDEX responses_of_run ON responses (run)
+CREATE INDEX tool_calls ON calls (key) WHERE status IN ('called', 'answered')
 """
 """`calls`, `tokens` and `usd` are what a call is charged: its upper bound while it is `started` or `lost`, then the
 true amount; `usd` is NULL where no one knows the price. A tool that a worker has called is a row whose key is the tool
-call's id, whose worker is the tool, and whose reply is the result. `responses` are those of a server.
+call's id, whose worker is the tool, and whose reply is the result.
 """
 _BUSY_TIMEOUT_MS = 30_000
 _PRIVATE = 0o600

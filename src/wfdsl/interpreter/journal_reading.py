@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.graph import graph_of
@@ -26,7 +26,7 @@ from wfdsl.interpreter.context import messages_for
 from wfdsl.interpreter.events import Path as CallPath
 from wfdsl.interpreter.journal import OF_RUN, decoding, reply_from_json
 from wfdsl.interpreter.journal_file import connect, failure, is_alive, shrink
-from wfdsl.interpreter.record import LostCall, Run, StepRecord, as_unicode, cost_of, total_usd
+from wfdsl.interpreter.record import LostCall, Run, StepRecord, cost_of, total_usd
 from wfdsl.language.check import CheckConfig, check
 from wfdsl.language.completion import read_completion
 from wfdsl.language.workflow import Workflow
@@ -187,23 +187,6 @@ def run_of(path: Path, run_id: str) -> Run:
     return unfinished_run(run_id, request, attempts_of(path, run_id), created, is_running=is_running)
 
 
-def response_of(path: Path, response_id: str, key: str) -> dict[str, Any] | None:
-    """What was kept of a server's response; None: there is no such response of a run that this API key has asked for.
-
-    Raises:
-        JournalFailure: the journal cannot be read.
-    """
-    with reading(path) as connection:
-        row = connection.execute(_RESPONSE, (as_unicode(response_id), key)).fetchone()
-    return None if row is None else dict(json.loads(row[0]))
-
-
-_RESPONSE = (
-    "SELECT content FROM responses JOIN runs ON number = run "
-    "WHERE responses.id = ? AND json_extract(request, '$.origin.key') = ?"
-)
-
-
 def runs_of_tool_calls(path: Path, call_ids: Collection[str]) -> set[str]:
     """The runs whose workers have made these tool calls.
 
@@ -335,8 +318,7 @@ def unfinished_run(
     charge = NOTHING_SPENT
     for call in calls:
         charge = charge.plus(call.charge)
-    again = f"the same `wfdsl solve` command and --run-id {run_id}" if "solve" in request.origin else None
-    error = f"the process ended before the run did; continue with: {again or f'wfdsl runs resume {run_id}'}"
+    error = f"the process ended before the run did; continue with: wfdsl runs resume {run_id}"
     return replace(
         _Unfinished(run_id, calls, is_running).run(request, (), created),
         status="running" if is_running else "stopped",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ from wfdsl.server.endpoints import DONE, as_event
 from wfdsl.server.json_schema import form_problem
 from wfdsl.server.live_runs import Said
 from wfdsl.server.models import Turn
-from wfdsl.server.responses_request import RESPONSE_PREFIX, KeptResponses, ResponsesRequest
 from wfdsl.workers.tool_calls import chat_call
 
 
@@ -176,7 +175,7 @@ class ChatReply(_Reply):
         """A chunk that adds nothing: some clients leave when events, not bytes, are missing for minutes."""
         return self._chunk({"content": ""})
 
-    async def end(self, answer: Answer) -> bytes:
+    def end(self, answer: Answer) -> bytes:
         """The end of the answer: its tool calls, how it ended, and what was done."""
         self._answer = answer
         calls = b"".join(self._chunk(delta) for delta in _calls(answer))
@@ -229,16 +228,13 @@ class ResponseReply(_Reply):
     `response.completed`, `response.incomplete` or `response.failed`.
     """
 
-    def __init__(self, turn: Turn, request: ResponsesRequest, kept: KeptResponses) -> None:
+    def __init__(self, turn: Turn, fields: Mapping[str, Any]) -> None:
+        """`fields` are those of the request, some of which the response repeats."""
         super().__init__(turn)
-        self._request = request
-        self._kept = kept
-        self._run_id = turn.run_id
+        self._fields = fields
         # A run that continues has several responses, whose ids differ.
         suffix = "" if turn.asked is None else f"-{turn.origin['request'][:8]}"
         self._id = f"{turn.run_id}{suffix}"
-        self._response_id = f"{RESPONSE_PREFIX}{self._id}"
-        self._created = turn.created
         self._numbers = 0
         self._output: list[_Item] = []
         """All items; the last one may be unfinished."""
@@ -266,22 +262,14 @@ class ResponseReply(_Reply):
         """An event that adds nothing: some clients leave when events, not bytes, are missing for minutes."""
         return self.said(Said("", reasoning=not self._last_is("message")))
 
-    async def end(self, answer: Answer) -> bytes:
-        """The answer, whose text has been said; the response is kept unless the request does not want that.
-
-        Raises:
-            JournalFailure: it cannot be kept now.
-        """
+    def end(self, answer: Answer) -> bytes:
+        """The answer, whose text has been said."""
         events = []
         if not self._last_is("message") and not answer.tool_calls:
             events.append(self._begin_message())
         is_cut = answer.finish in _INCOMPLETE
         events.append(self._end_message(is_cut=is_cut) if self._last_is("message") else self._end_reasoning())
         events += [self._call(call, number) for number, call in enumerate(answer.tool_calls)]
-        if self._request.store:
-            fields = self._request.fields
-            previous, items = fields.get("previous_response_id") or None, self._request.items
-            await self._kept.keep(self._response_id, self._run_id, previous=previous, asked=items, output=self._output)
         status = "incomplete" if is_cut else "completed"
         self._end = {
             "status": status,
@@ -306,22 +294,23 @@ class ResponseReply(_Reply):
 
     def body(self) -> dict[str, Any]:
         """The response object as it is now."""
-        fields = self._request.fields
+        fields = self._fields
         repeated = {name: fields.get(name) if fields.get(name) is not None else plain for name, plain in _PLAIN.items()}
-        about = {"id": self._response_id, "object": "response", "created_at": self._created}
         return {
-            **about,
+            "id": f"resp_{self._id}",
+            "object": "response",
+            "created_at": self.turn.created,
             "status": "in_progress",
             "completed_at": None,
             "error": None,
             "incomplete_details": None,
-            "model": self._request.chat.model,
+            "model": self.turn.chat.model,
             "output": list(self._output),
             **repeated,
             "tools": [_tool(tool) for tool in fields.get("tools") or []],
             "text": {"format": {"type": "text"}, **(fields.get("text") or {})},
             "reasoning": {"effort": None, "summary": None, **(fields.get("reasoning") or {})},
-            "store": self._request.store,
+            "store": False,
             "background": False,
             "service_tier": "default",
             "usage": None,

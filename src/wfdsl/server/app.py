@@ -33,7 +33,7 @@ from wfdsl.server.metrics import Metrics
 from wfdsl.server.models import ServedModel, card
 from wfdsl.server.openapi import openapi_document
 from wfdsl.server.request_body import json_object
-from wfdsl.server.responses_request import KeptResponses, read_responses_request
+from wfdsl.server.responses_request import read_responses_request
 
 
 def build_app(
@@ -119,10 +119,8 @@ class _Server(Endpoints):
         """A response of the Responses API."""
 
         async def begun(body: bytes, caller: Caller) -> ResponseReply:
-            kept = KeptResponses(self.journal, caller.name)
-            wanted = read_responses_request(body, kept)
-            turn = await self._answering.turn(wanted.chat, body, request.headers, caller)
-            return ResponseReply(turn, wanted, kept)
+            wanted, fields = read_responses_request(body)
+            return ResponseReply(await self._answering.turn(wanted, body, request.headers, caller), fields)
 
         return await self._answered(request, begun)
 
@@ -156,7 +154,7 @@ class _Server(Endpoints):
         yield reply.begin()
         async with aclosing(self._answering.pieces(reply.turn)) as pieces:
             async for piece in pieces:
-                yield reply.said(piece) if isinstance(piece, Said) else await reply.end(piece)
+                yield reply.said(piece) if isinstance(piece, Said) else reply.end(piece)
 
     async def _streamed(self, reply: ChatReply | ResponseReply) -> AsyncGenerator[bytes, None]:
         """What a stream sends; an error is the last of it."""

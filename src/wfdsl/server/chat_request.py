@@ -53,9 +53,9 @@ class Image(RequestObject):
 
 
 class Part(RequestObject):
-    """A part of a message: a text or an image."""
+    """A part of a message: a text or an image, under the names that chat completions and the Responses API have."""
 
-    type: Literal["text", "input_text", "refusal", "image_url"]
+    type: Literal["text", "input_text", "output_text", "summary_text", "refusal", "image_url", "input_image"]
     text: str | None = None
     refusal: str | None = None
     image_url: Annotated[str, Field(pattern="^(https?://|data:image/)")] | Image | None = None
@@ -67,9 +67,14 @@ class Part(RequestObject):
         return self
 
     @property
+    def is_image(self) -> bool:
+        """Whether it is an image."""
+        return self.type in ("image_url", "input_image")
+
+    @property
     def content(self) -> str | None:
         """The text, or the URL of the image."""
-        if self.type == "image_url":
+        if self.is_image:
             return self.image_url.url if isinstance(self.image_url, Image) else self.image_url
         return self.refusal if self.type == "refusal" else self.text
 
@@ -127,14 +132,14 @@ class ChatMessage(RequestObject):
     def text(self) -> str:
         """The text of its content."""
         if isinstance(self.content, list):
-            return "".join(part.content or "" for part in self.content if part.type != "image_url")
+            return "".join(part.content or "" for part in self.content if not part.is_image)
         return self.content or ""
 
     @property
     def images(self) -> list[str]:
         """The URLs of its images."""
         parts = self.content if isinstance(self.content, list) else []
-        return [part.content or "" for part in parts if part.type == "image_url"]
+        return [part.content or "" for part in parts if part.is_image]
 
     def message(self) -> Message:
         """As a worker is shown it: every worker can read text, and tool calls belong to runs that are over, or none."""

@@ -17,7 +17,7 @@ from wfdsl.conductor.config import EFFORTS, ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_policy
 from wfdsl.conductor.policy import ROOT_WORKFLOW, Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.experiment import Experiment, found_anywhere, run_options
+from wfdsl.experiment import Experiment, origin_of, run_options
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.context import Question
@@ -260,13 +260,10 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
 def _model(name: str, experiment: Experiment, config: ConductorConfig, pool: Pool) -> ServedModel:
     policy, solver = named_policy(config, pool), conductor_name(config, pool)
     if isinstance(policy, Conductor):
-        origin, what = {"solve": found_anywhere(solver)}, f"A Conductor ({solver})"
-    elif file_of(solver) is not None:
-        origin, what = {"solve": found_anywhere(solver)}, f"The policy {solver}"
+        what = f"A Conductor ({solver})"
     else:
-        origin, what = {"file": str(Path(solver).absolute())}, f"The workflow {Path(solver).name}"
-    if experiment.pool_name is not None:
-        origin["pool"] = experiment.pool_name
+        what = f"The workflow {Path(solver).name}" if file_of(solver) is None else f"The policy {solver}"
+    origin = origin_of(solver, config, experiment.pool_name)
     about = f"{what} on the pool {pool.name}, which has {counted(len(pool.indices), 'worker')}"
     return ServedModel(id=name, description=about, policy=policy, pool=pool, experiment=experiment, origin=origin)
 
