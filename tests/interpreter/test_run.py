@@ -322,7 +322,7 @@ class KeyMissing(Pool):
 )
 async def test_a_worker_that_cannot_be_built_is_found_before_any_call(first: dict[str, Any], second: int) -> None:
     asked, plain = always("x"), {"name": "w0", "provider": "function"}
-    entries = [WorkerEntry(**{**plain, **first}), WorkerEntry(**{**plain, "name": "w1"})]
+    entries = [WorkerEntry(**fields) for fields in ({**plain, **first}, {**plain, "name": "w1"})]
     workflow = Workflow((Step(0, "a"), Step(second, "b"), Step(0, "c", "all")))
 
     with pytest.raises(UsageError, match="worker w1 needs a key"):
