@@ -39,7 +39,7 @@ PROBE = """
 import json, sys, wfdsl
 from importlib.metadata import distribution, entry_points
 from wfdsl.language.grammar import grammar_folder
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.installation import install_command
 from wfdsl.workers.pool import shipped_names
 lists = 'model_id = [0, 1]\\nsubtasks = ["a", "b"]\\naccess_list = [[], [0]]'
@@ -51,7 +51,7 @@ print(json.dumps({
     "license": distribution("wfdsl-conductor").metadata["License-Expression"],
     "scripts": {found.name: found.value for found in entry_points(group="console_scripts")},
     "completion": wfdsl.parse(lists).to_lists(),
-    "file": analyze_file_text('step solve by 0: "Solve it."').ok,
+    "file": analyze('step solve by 0: "Solve it."', form="wf").ok,
     "pools": sorted(shipped_names()),
     "install": install_command("eval"),
     "heavy": sorted({"torch", "openai", "anthropic"} & sys.modules.keys()),

@@ -7,10 +7,11 @@ say how; this way is ours. Every step is deterministic, and the order of the inp
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from itertools import pairwise
 from random import Random
 from typing import Any, Literal, TypeAlias
 
@@ -23,9 +24,7 @@ PAPER_COUNT = 960
 """The size of the paper's training mix."""
 HARDER = 3
 """How many of the most difficult tasks are considered for each one that is chosen: our choice."""
-UNKNOWN = 0.5
-"""The difficulty of tasks of which nothing is known, on the scale from 0 to 1."""
-
+_UNKNOWN = 0.5
 _MATH_LEVELS = 5
 _MOST_CALCULATIONS = 16  # twice as many as the longest usual solution of GSM8K, whose hardest are like MATH's level 3
 _LEVELS = {
@@ -65,20 +64,19 @@ class Mix:
     dropped: tuple[Dropped, ...]
 
 
-def difficulty(task: Task) -> float | None:
-    """From 0 (every worker solves it) to 1; None if nothing is known.
+def difficulty(task: Task) -> float:
+    """From 0 (every worker solves it) to 1; 0.5 if nothing is known.
 
     A measured `pass_rate` in the metadata counts first, then what the data set says.
     """
     known = task.metadata
-    if isinstance(known.get("pass_rate"), (int, float)):
+    if isinstance(known.get("pass_rate"), int | float):
         return 1 - float(known["pass_rate"])
-    for name in ("level", "difficulty"):
-        found = _of_level(known.get(name))
-        if found is not None:
-            return found
-    calculations = known.get("calculations")
-    return min(1.0, calculations / _MOST_CALCULATIONS) if isinstance(calculations, int) else None
+    stated = (_of_level(known.get(name)) for name in ("level", "difficulty"))
+    found = next((level for level in stated if level is not None), None)
+    if found is None and isinstance(known.get("calculations"), int):
+        found = min(1.0, known["calculations"] / _MOST_CALCULATIONS)
+    return _UNKNOWN if found is None else found
 
 
 def parse_counts(text: str) -> dict[str, int] | int:
@@ -109,17 +107,28 @@ def select(
     Raises:
         UsageError: a domain has too few tasks, or two tasks have one id.
     """
-    ordered = _in_one_order(tasks)
-    kept, dropped = _without_alike(ordered, against)
-    by_domain: defaultdict[str, list[Task]] = defaultdict(list)
-    for task in kept:
-        by_domain[task.domain].append(task)
-    asked = _shares(PAPER_COUNT if counts is None else counts, sorted({task.domain for task in ordered}))
-    if counts is not None:
-        _refuse_shortage(asked, {name: len(by_domain[name]) for name in asked})
-    chosen = [task for name, count in asked.items() for task in _chosen(by_domain[name], count, seed)]
+    ordered = sorted(tasks, key=lambda task: task.id)
+    repeated = [one.id for one, next_one in pairwise(ordered) if one.id == next_one.id]
+    if repeated:
+        raise UsageError(f"{len(repeated)} ids occur twice, the first is {repeated[0]}: is a file named twice?")
+    both = [*against, *ordered]
+    likes = similarity.likes([task.question for task in ordered], [task.question for task in against])
+    dropped = tuple(
+        Dropped(ordered[number].id, "contaminated" if like < len(against) else "near-duplicate", both[like].id)
+        for number, like in likes.items()
+    )
+    by_domain: dict[str, list[Task]] = {name: [] for name in sorted({task.domain for task in ordered})}
+    for number, task in enumerate(ordered):
+        if number not in likes:
+            by_domain[task.domain].append(task)
+    shares = _shared(PAPER_COUNT if counts is None else counts, list(by_domain))
+    for name, count in shares.items():
+        available = len(by_domain.get(name, ()))
+        if counts is not None and not 0 <= count <= available:
+            raise UsageError(f"{name}={count}: there are {available} tasks of this domain: add files, or ask for fewer")
+    chosen = [task for name, count in sorted(shares.items()) for task in _chosen(by_domain[name], count, seed)]
     Random(seed).shuffle(chosen)
-    return Mix(tuple(chosen), tuple(dropped))
+    return Mix(tuple(chosen), dropped)
 
 
 def manifest(
@@ -137,8 +146,10 @@ def manifest(
         "chosen": _counted(task.domain for task in mix.tasks),
         "sources": _counted(task.source for task in mix.tasks),
         "seed": seed,
-        "inputs": [_input(name, tasks) for name, tasks in inputs.items()],
-        "against": [_input(name, tasks) for name, tasks in against.items()],
+        **{
+            role: [{"name": name, "tasks": len(tasks), "sha256": tasks_hash(tasks)} for name, tasks in files.items()]
+            for role, files in (("inputs", inputs), ("against", against))
+        },
         "left_out": _counted(one.reason for one in mix.dropped),
         "dropped": [asdict(one) for one in mix.dropped],
         "ids": [task.id for task in mix.tasks],
@@ -163,42 +174,13 @@ def _of_level(level: object) -> float | None:
     return None
 
 
-def _in_one_order(tasks: Sequence[Task]) -> list[Task]:
-    repeated = [name for name, count in Counter(task.id for task in tasks).items() if count > 1]
-    if repeated:
-        raise UsageError(f"{len(repeated)} ids occur twice, the first is {repeated[0]}: is a file named twice?")
-    return sorted(tasks, key=lambda task: task.id)
-
-
-def _without_alike(tasks: list[Task], against: Sequence[Task]) -> tuple[list[Task], list[Dropped]]:
-    both = [*against, *tasks]
-    found = similarity.likes([task.question for task in tasks], [task.question for task in against])
-    dropped = [
-        Dropped(tasks[number].id, "contaminated" if like < len(against) else "near-duplicate", both[like].id)
-        for number, like in found.items()
-    ]
-    return [task for number, task in enumerate(tasks) if number not in found], dropped
-
-
-def _shares(counts: Mapping[str, int] | int, domains: list[str]) -> dict[str, int]:
-    if isinstance(counts, int):
-        if counts < 1 or not domains:
-            raise UsageError(f"{counts} tasks of {len(domains)} domains: ask for at least one task, and give some")
-        each, rest = divmod(counts, len(domains))
-        return {name: each + (number < rest) for number, name in enumerate(domains)}
-    for name, count in counts.items():
-        if name not in domains:
-            raise UsageError(f"there are no tasks of the domain {name!r}: there are {', '.join(domains) or 'none'}")
-        if count < 0:
-            raise UsageError(f"{name}={count}: a count must be at least 0")
-    return dict(sorted(counts.items()))
-
-
-def _refuse_shortage(asked: Mapping[str, int], available: Mapping[str, int]) -> None:
-    short = [f"{name} has {available[name]} of {count}" for name, count in asked.items() if available[name] < count]
-    if short:
-        most = ",".join(f"{name}={min(count, available[name])}" for name, count in asked.items())
-        raise UsageError(f"too few tasks are left ({'; '.join(short)}): add files, or ask for -n {most}")
+def _shared(counts: Mapping[str, int] | int, domains: list[str]) -> Mapping[str, int]:
+    if not isinstance(counts, int):
+        return counts
+    if counts < 1 or not domains:
+        raise UsageError(f"{counts} tasks of {len(domains)} domains: ask for at least one task, and give some")
+    each, rest = divmod(counts, len(domains))
+    return {name: each + (number < rest) for number, name in enumerate(domains)}
 
 
 def _chosen(tasks: list[Task], count: int, seed: int) -> list[Task]:
@@ -207,17 +189,8 @@ def _chosen(tasks: list[Task], count: int, seed: int) -> list[Task]:
         return []
     shuffled = list(tasks)
     Random(seed).shuffle(shuffled)
-    ranked = sorted(shuffled, key=_ease)[: count * HARDER]
+    ranked = sorted(shuffled, key=difficulty, reverse=True)[: count * HARDER]
     return [ranked[number] for number in similarity.farthest_first([task.question for task in ranked], count)]
-
-
-def _ease(task: Task) -> float:
-    known = difficulty(task)
-    return -(UNKNOWN if known is None else known)
-
-
-def _input(name: str, tasks: Sequence[Task]) -> dict[str, Any]:
-    return {"name": name, "tasks": len(tasks), "sha256": tasks_hash(tasks)}
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

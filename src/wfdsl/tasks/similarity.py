@@ -29,14 +29,24 @@ def likes(texts: Sequence[str], others: Sequence[str] = ()) -> dict[int, int]:
     Others are numbered from 0, and texts go on after them.
     """
     every = [_shingles(text) for text in (*others, *texts)]
-    index = _Index(every)
+    frequencies = Counter(shingle for shingles in every for shingle in shingles)
+    by_any: defaultdict[int, list[int]] = defaultdict(list)
+    by_rarest: defaultdict[int, list[int]] = defaultdict(list)
     found: dict[int, int] = {}
     for number, shingles in enumerate(every):
-        like = index.first_like(shingles) if number >= len(others) else None
-        if like is None:
-            index.add(number, shingles)
-        else:
-            found[number - len(others)] = like
+        # The smaller of two sets that are alike shares at least ALIKE of its n shingles, so one of these is in both.
+        most = len(shingles) - math.ceil(ALIKE * len(shingles)) + 1
+        rarest = sorted(shingles, key=lambda shingle: (frequencies[shingle], shingle))[:most]
+        if number >= len(others):
+            near = {one for shingle in rarest for one in by_any.get(shingle, ())}
+            near |= {one for shingle in shingles for one in by_rarest.get(shingle, ())}
+            like = next((one for one in sorted(near) if _are_alike(every[one], shingles)), None)
+            if like is not None:
+                found[number - len(others)] = like
+                continue
+        for index, keys in ((by_any, shingles), (by_rarest, rarest)):
+            for shingle in keys:
+                index[shingle].append(number)
     return found
 
 
@@ -61,7 +71,7 @@ def farthest_first(texts: Sequence[str], count: int) -> list[int]:
     return chosen
 
 
-def alike(one: frozenset[int], other: frozenset[int]) -> bool:
+def _are_alike(one: frozenset[int], other: frozenset[int]) -> bool:
     """Whether two sets of shingles are nearly the same, or one contains the other."""
     shared, shorter = len(one & other), min(len(one), len(other))
     if shared >= ALIKE * (len(one) + len(other) - shared):
@@ -74,36 +84,3 @@ def _shingles(text: str) -> frozenset[int]:
     words = _TOKEN.findall(text.lower())
     runs = zip(*(words[start:] for start in range(_SHINGLE)), strict=False) if len(words) > _SHINGLE else [tuple(words)]
     return frozenset(map(hash, runs))
-
-
-class _Index:
-    """Sets of shingles by their shingles, and by their rarest ones.
-
-    Invariant: of two sets that are alike, the smaller shares at least the share `ALIKE` of its shingles, so one of its
-    `|s| - ceil(ALIKE |s|) + 1` rarest is among all shingles of the other.
-    """
-
-    def __init__(self, every: Sequence[frozenset[int]]) -> None:
-        self._frequencies = Counter(shingle for shingles in every for shingle in shingles)
-        self._sets: dict[int, frozenset[int]] = {}
-        self._by_any: dict[int, list[int]] = defaultdict(list)
-        self._by_rarest: dict[int, list[int]] = defaultdict(list)
-
-    def add(self, number: int, shingles: frozenset[int]) -> None:
-        self._sets[number] = shingles
-        for shingle in shingles:
-            self._by_any[shingle].append(number)
-        for shingle in self._rarest(shingles):
-            self._by_rarest[shingle].append(number)
-
-    def first_like(self, shingles: frozenset[int]) -> int | None:
-        candidates: set[int] = set()
-        for shingle in self._rarest(shingles):
-            candidates.update(self._by_any.get(shingle, ()))
-        for shingle in shingles:
-            candidates.update(self._by_rarest.get(shingle, ()))
-        return next((number for number in sorted(candidates) if alike(self._sets[number], shingles)), None)
-
-    def _rarest(self, shingles: frozenset[int]) -> list[int]:
-        needed = len(shingles) - math.ceil(ALIKE * len(shingles)) + 1
-        return sorted(shingles, key=lambda shingle: (self._frequencies[shingle], shingle))[:needed]
