@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import wfdsl
 import wfdsl.testing
 from wfdsl import Step, Workflow
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL
 from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
@@ -156,7 +156,7 @@ def test_near_misses_happen_to_the_texts_that_they_are_given(text: str) -> None:
 
 @given(workflow_files(PLAN))
 def test_workflow_files_of_a_workflow_mean_that_one(written: Written) -> None:
-    assert analyze_file_text(written.text).raise_for_errors().workflow == PLAN
+    assert analyze(written.text, form="wf").raise_for_errors().workflow == PLAN
 
 
 @pytest.mark.parametrize("subtask", ["\\{", "\\}", "\\{x}", "\\N{BULLET}", "a\\{{b", "{\\"])
@@ -164,7 +164,7 @@ def test_workflow_files_double_every_brace_that_is_text(subtask: str) -> None:
     workflow = Workflow((Step(0, subtask),))
 
     for text in set(samples(write_file, workflow)):
-        assert analyze_file_text(text).raise_for_errors().workflow == workflow
+        assert analyze(text, form="wf").raise_for_errors().workflow == workflow
 
 
 @pytest.mark.parametrize("pattern", ["copies[^:]*[2-9]", "sees nothing", "title", "#", "sees all", r"étape", "wfdsl 1"])

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from wfdsl.api import Checked, analyze, analyze_file_text, dumps, parse
+from wfdsl.api import Checked, analyze, dumps, parse
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import WorkflowError, as_json, as_text
 from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
@@ -52,7 +52,7 @@ def check_completion(text: str) -> str:
     _assert_subset(strict, lenient)
     if lenient.workflow is not None:
         assert parse(dumps(lenient.workflow)) == lenient.workflow, "print and parse"
-        file = analyze_file_text(dumps(lenient.workflow, form="wf"))
+        file = analyze(dumps(lenient.workflow, form="wf"), form="wf")
         assert file.workflow == lenient.workflow, "print as a file and read"
     elif not lenient.passthrough:
         _assert_parse_raises(text)
@@ -61,11 +61,11 @@ def check_completion(text: str) -> str:
 
 def check_file(text: str) -> str:
     """The promises about workflow files."""
-    checked = analyze_file_text(text)
+    checked = analyze(text, form="wf")
     _assert_sound(checked)
     if checked.workflow is None:
         return "rejected"
-    again = analyze_file_text(dumps(checked.workflow, form="wf"))
+    again = analyze(dumps(checked.workflow, form="wf"), form="wf")
     assert again.workflow == checked.workflow, "print as a file and read"
     return "file"
 

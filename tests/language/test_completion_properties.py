@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from tests.fuzz.fuzz_completion import check_completion, check_file
 from wfdsl import Workflow, analyze, dumps, parse
-from wfdsl.api import analyze_file_text
 from wfdsl.language.codes import CODES
 from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
 from wfdsl.testing.generators import TOKENS
@@ -31,12 +30,12 @@ def test_reading_a_printed_workflow_gives_it_back(workflow: Workflow) -> None:
 def test_reading_a_workflow_printed_as_a_file_gives_it_back(workflow: Workflow) -> None:
     text = dumps(workflow, form="wf")
 
-    assert analyze_file_text(text).raise_for_errors().workflow == workflow
+    assert analyze(text, form="wf").raise_for_errors().workflow == workflow
 
 
 @given(workflow_files())
 def test_a_file_in_any_layout_means_its_workflow(written: Written) -> None:
-    checked = analyze_file_text(written.text)
+    checked = analyze(written.text, form="wf")
 
     assert checked.raise_for_errors().workflow == written.workflow
 

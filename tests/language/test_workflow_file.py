@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.language.wf_reading import ToyPool, codes, read, workflow
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.language.file_printer import print_file
@@ -233,19 +233,19 @@ def test_a_changed_grammar_file_changes_what_is_read(tmp_path: Path) -> None:
 def test_parameters_are_filled_into_title_and_description_and_count_as_used() -> None:
     text = 'param n = 3\ntitle "{n} attempts {{x}}"\ndescription "Best of {n}."\nstep a by 0 copies {n}: "Try."\n'
 
-    checked = analyze_file_text(text, params={"n": "5"})
+    checked = analyze(text, params={"n": "5"}, form="wf")
 
     assert checked.ok
     assert checked.tree is not None
     assert (checked.tree.title, checked.tree.description) == ("5 attempts {x}", "Best of 5.")
     only_in_title = 'param n = 3\ntitle "{n} attempts"\nstep a by 0: "Try."\n'
-    assert analyze_file_text(only_in_title).diagnostics == ()
+    assert analyze(only_in_title, form="wf").diagnostics == ()
 
 
 def test_a_title_with_braces_is_printed_so_that_it_is_read_back() -> None:
     text = print_file(Workflow((Step(0, "Try."),)), title="a {b} }", description="{n}")
 
-    tree = analyze_file_text(text).tree
+    tree = analyze(text, form="wf").tree
 
     assert tree is not None
     assert (tree.title, tree.description) == ("a {b} }", "{n}")
@@ -315,7 +315,7 @@ def test_a_step_has_settings_of_its_own_and_so_have_its_copies() -> None:
     ],
 )
 def test_what_a_file_cannot_say_has_a_code(text: str, found: list[str]) -> None:
-    assert [each.code for each in analyze_file_text(text, pool=POOL).diagnostics] == found
+    assert [each.code for each in analyze(text, form="wf", pool=POOL).diagnostics] == found
 
 
 def test_a_number_can_only_be_set_to_a_number() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from wfdsl import Pool, load_tasks
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.workers.pool import pool_names
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_example_of_the_skill_is_valid() -> None:
     page = language()
     assert page.count("\n") <= 120
-    checked = analyze_file_text(page.split("```wf")[1].split("```")[0].strip(), pool=Pool.load(GYM))
+    checked = analyze(page.split("```wf")[1].split("```")[0].strip(), pool=Pool.load(GYM), form="wf")
     assert [found.code for found in checked.diagnostics] == []
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
+from wfdsl.api import Checked, Form, analyze, form_of, read_stream, read_text, too_long
 from wfdsl.cli.display.streams import styled, visible
 from wfdsl.cli.options import (
     INPUT,
@@ -96,7 +96,7 @@ def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Che
     text = read_input(path)
     if text is None:
         return Checked(Source("", name), None, (too_long(MAX_CHARS),))
-    return analyze_text(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
+    return analyze(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
 
 
 def check_options_of(args: argparse.Namespace, pool: Pool | None) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def _usd(price: Prices | PriceTier) -> str:
 
 
 def _prices(args: argparse.Namespace) -> int:
-    from wfdsl.workers.model_list import listed_entries
+    from wfdsl.workers.pool import listed_entries
 
     entries = listed_entries(args.models)
     for entry in entries:
