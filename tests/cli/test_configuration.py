@@ -45,18 +45,21 @@ def trace_of(wfdsl: Command, *arguments: str) -> Mapping[str, Any]:
 
 
 @pytest.mark.usefixtures("place")
-def test_a_run_takes_pool_budget_and_settings_from_the_file(wfdsl: Command) -> None:
-    settings = trace_of(wfdsl, "--config", "exp.toml")
+@pytest.mark.parametrize(
+    ("arguments", "seed", "calls", "pool"),
+    [
+        ([], 3, 9, "exp.toml"),
+        (["--set", "run.seed=4", "--set", "budget.calls=8", "--seed", "5"], 5, 8, "exp.toml"),
+        (["--pool", "pool.toml"], 3, 9, "pool.toml"),
+    ],
+)
+def test_an_option_goes_before_set_and_that_before_the_file(
+    wfdsl: Command, arguments: list[str], seed: int, calls: int, pool: str
+) -> None:
+    settings = trace_of(wfdsl, "--config", "exp.toml", *arguments)
 
-    assert (settings["seed"], settings["question_for"], settings["budget"]["calls"]) == (3, "first", 9)
-    assert settings["origin"] == {"file": str(Path("vote.wf").absolute()), "pool": str(Path("exp.toml").absolute())}
-
-
-@pytest.mark.usefixtures("place")
-def test_an_option_goes_before_set_and_that_before_the_file(wfdsl: Command) -> None:
-    settings = trace_of(wfdsl, "--config", "exp.toml", "--set", "run.seed=4", "--set", "budget.calls=8", "--seed", "5")
-
-    assert (settings["seed"], settings["budget"]["calls"], settings["question_for"]) == (5, 8, "first")
+    assert (settings["seed"], settings["question_for"], settings["budget"]["calls"]) == (seed, "first", calls)
+    assert settings["origin"] == {"file": str(Path("vote.wf").absolute()), "pool": str(Path(pool).absolute())}
 
 
 @pytest.mark.usefixtures("place")
@@ -64,13 +67,6 @@ def test_set_also_sets_parameters_of_the_workflow(wfdsl: Command) -> None:
     result = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--set", "n=1", "--set", "run.seed=4")
 
     assert (result.code, result.out) == (0, "two\n")
-
-
-@pytest.mark.usefixtures("place")
-def test_a_pool_by_option_goes_before_the_file(wfdsl: Command) -> None:
-    settings = trace_of(wfdsl, "--config", "exp.toml", "--pool", "pool.toml")
-
-    assert (settings["origin"]["pool"], settings["seed"]) == (str(Path("pool.toml").absolute()), 3)
 
 
 @pytest.mark.usefixtures("place")

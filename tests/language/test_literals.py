@@ -15,7 +15,6 @@ import warnings
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -209,21 +208,6 @@ def test_a_string_token_has_the_value_that_python_gives_it(literal: str) -> None
     assume(isinstance(python, str) and literal[0] != "f" and is_one_token(literal))
 
     assert string_value(literal) == (python, [])
-
-
-@pytest.mark.parametrize(
-    ("literal", "value"),
-    [
-        (r'"\/"', "/"),
-        (r'"a\/b\/c"', "a/b/c"),
-        (r'"\\/"', "\\/"),
-        (r'"\\\/"', "\\/"),
-    ],
-)
-def test_a_json_string_reads_an_escaped_slash_as_json_does(literal: str, value: str) -> None:
-    assert string_value(literal, json=True) == (value, [])
-    assert json.loads(literal) == value
-    assert string_value(literal, json=False)[0] == python_value(literal)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip))

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import Lark, UnexpectedInput
 
-from tests.language.wf_reading import ToyPool, read, workflow
+from tests.language.wf_reading import ToyPool, workflow
 from wfdsl.language.file_expansion import expand
 from wfdsl.language.file_printer import format_file, print_file
 from wfdsl.language.file_reader import read_workflow_file
@@ -213,14 +213,3 @@ def test_the_reader_refuses_what_the_plain_grammar_refuses(text: str) -> None:
     _, found = read_workflow_file(Source(text))
 
     assert any(problem.code == "syntax" for problem in found) != _accepts(text)
-
-
-@given(st.one_of(st.text(), st.text("step by:\"'#{}\\\nraU=,1"), mutated()))
-def test_no_text_does_any_harm(text: str) -> None:
-    source = Source(text)
-
-    _, found = read(text, pool=ToyPool())
-
-    for problem in found:
-        assert 0 <= problem.span.start <= problem.span.end <= len(text)
-        source.position(problem.span.start)
