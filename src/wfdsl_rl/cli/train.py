@@ -119,6 +119,13 @@ def _dry_run(plan: Plan, stages: Sequence[str], args: argparse.Namespace) -> int
     from wfdsl_rl.training.estimate import estimate_of
 
     estimate = estimate_of(plan, stages)
+    if plan.train.trl or args.overlap:
+        try:
+            from wfdsl_rl.training.pipeline import require_arguments
+        except ModuleNotFoundError:  # it is among what is missing
+            pass
+        else:
+            require_arguments(plan.train, stages, Path(), overlap=args.overlap)
     if args.json:
         print_json(estimate.to_dict(), indent=2)
     else:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.docs.write_tables import baseline_table, parameter_table
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.evaluation.baselines.baseline import FOLDER, SOLVE, WorkflowFile
 from wfdsl.evaluation.baselines.fitting import Fitted
@@ -125,7 +125,7 @@ def test_the_table_knows_the_parameters_of_a_file_and_their_defaults(name: str) 
     written = dict(
         line.split("#")[0].removeprefix("param ").split(" = ") for line in text.splitlines() if "param " in line
     )
-    checked = analyze_file_text(text, pool=staff().pool())
+    checked = analyze(text, pool=staff().pool(), form="wf")
 
     assert (checked.ok, checked.diagnostics) == (True, ())
     assert {key: int(value) for key, value in written.items()} == to_table(BASELINES[name]())
