@@ -38,18 +38,14 @@ def test_only_live_steps_count() -> None:
     assert found.patterns == {"worker 0, worker 1(all)": 1}
 
 
-def test_a_computed_step_is_in_the_shape_but_nobody_is_asked() -> None:
+def test_workers_have_names_and_a_computed_step_has_a_shape_and_no_worker() -> None:
     found = statistics_of([flow((0, ()), (0, ()), (-2, "all"))])
 
     assert (found.steps, found.workers, found.topologies) == ({2: 1}, {"worker 0": 2}, {"best-of-n": 1})
     assert list(found.patterns) == ["worker 0, worker 0, computed(all)"]
-
-
-def test_workers_are_called_by_their_names() -> None:
-    found = statistics_of([VOTED, SINGLE], names={0: "ann", 1: "bob", 2: "cy"})
-
-    assert found.workers == {"ann": 2, "bob": 1, "cy": 1}
-    assert found.worker_share() == {"ann": 0.5, "bob": 0.25, "cy": 0.25}
+    called = statistics_of([VOTED, SINGLE], names={0: "ann", 1: "bob", 2: "cy"})
+    assert called.workers == {"ann": 2, "bob": 1, "cy": 1}
+    assert called.worker_share() == {"ann": 0.5, "bob": 0.25, "cy": 0.25}
 
 
 @pytest.mark.parametrize(
