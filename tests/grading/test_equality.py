@@ -21,6 +21,7 @@ EQUAL = [
     ("(3,6)", "(x,y)=(3,6)"), (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "[[1,2],[3,4]]"), ("52_8", "52_{8}"),
     (r"864\text{ inches}^2", r"864\text{ square inches}"), (r"16\pi", r"16\pi\text{ cm}^2"),
     (r"10:05\text{ a.m.}", "10:05 am"), ("10:05", "10:05 pm"), ("$5", "5 dollars"), ("5", "5 €"),
+    (r"\sin^2(x)+\cos^2(x)+y", "y+1"),
 ]  # fmt: skip
 UNEQUAL = [
     ("5", "2x = 10"), ("5", r"x \ne 5"), ("5", "6 = 5"), ("5", r"5 \approx 6"), ("5", "5_8"),

@@ -40,23 +40,23 @@ def _parse(expression: str) -> Any:
         raise
     except Exception:  # noqa: BLE001  (its parser raises bare exceptions)
         return None
-    return read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E) if hasattr(read, "subs") else None
+    if not hasattr(read, "subs"):
+        return None
+    read = read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E)
+    return read.replace(sympy.UnevaluatedExpr, lambda hundredth: hundredth)  # of a percent sign
 
 
 def _same(gold: Any, answer: Any, digits: int) -> bool:
     if bool(gold == answer):
         return True
-    if isinstance(gold, sympy.Equality) or isinstance(answer, sympy.Equality):
-        return _same_equation(gold, answer)
+    if isinstance(gold, sympy.Equality) and isinstance(answer, sympy.Equality):
+        ratio = sympy.simplify((gold.lhs - gold.rhs) / (answer.lhs - answer.rhs))  # equal but for a constant factor
+        return bool(ratio.is_number and ratio.is_nonzero)
     if not isinstance(gold, sympy.Expr) or not isinstance(answer, sympy.Expr):
         return False
     tolerance = sympy.Float(5) / 10**digits if digits else _SAME
     letters = sorted(gold.free_symbols | answer.free_symbols, key=str)
-    if not letters:
-        return _near(gold, answer, tolerance)
-    if gold.free_symbols != answer.free_symbols:
-        return bool(sympy.simplify(gold - answer) == 0)
-    return _same_everywhere(gold, answer, letters, tolerance)
+    return _same_everywhere(gold, answer, letters, tolerance) if letters else _near(gold, answer, tolerance)
 
 
 def _same_everywhere(gold: Any, answer: Any, letters: list[Any], tolerance: Any) -> bool:
@@ -78,18 +78,9 @@ def _near(gold: Any, answer: Any, tolerance: Any) -> bool:
         return False
     if one.is_infinite or other.is_infinite:
         return bool(one == other)
-    size = abs(one)
-    if size == 0 or abs(other) == 0 or size < sympy.Float("1e-45"):
-        return bool(sympy.simplify(gold - answer) == 0) if size < sympy.Float("1e-45") or other == 0 else False
-    return bool(abs(one - other) <= tolerance * size)
-
-
-def _same_equation(gold: Any, answer: Any) -> bool:
-    """Whether one side less the other is the same but for a constant factor."""
-    if not (isinstance(gold, sympy.Equality) and isinstance(answer, sympy.Equality)):
-        return False
-    ratio = sympy.simplify((gold.lhs - gold.rhs) / (answer.lhs - answer.rhs))
-    return bool(ratio.is_number and ratio.is_nonzero)
+    if other == 0 or abs(one) < sympy.Float("1e-45"):
+        return bool(sympy.simplify(gold - answer) == 0)
+    return bool(abs(one - other) <= tolerance * abs(one))
 
 
 def _answer(line: str) -> dict[str, str]:
