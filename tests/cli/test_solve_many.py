@@ -70,17 +70,6 @@ def test_a_workflow_file_answers_every_question(chat: Chat) -> None:
 
 
 @pytest.mark.usefixtures("place")
-def test_json_prints_each_line_as_it_is_written(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    ask({"question": "a"}, {"question": "b"})
-    chat.script = [ONE, ONE]
-
-    solve("--json")
-
-    assert capsys.readouterr().out == Path("out.jsonl").read_text()
-    assert [row["question"] for row in answers()] in (["a", "b"], ["b", "a"])
-
-
-@pytest.mark.usefixtures("place")
 def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[list[str]] = []
 
@@ -106,15 +95,18 @@ def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("place")
-def test_ids_keep_their_type_and_a_conversation_is_a_question_too(chat: Chat) -> None:
+def test_ids_keep_their_type_and_json_prints_each_line_as_it_is_written(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
     talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
     ask({"id": 7, "question": talk}, {"id": "x", "question": "Why?"})
     chat.script = [ONE, ONE]
 
-    first = solve()
+    first = solve("--json")
     second = solve()
 
     assert (first, second) == (0, 0)
+    assert capsys.readouterr().out == Path("out.jsonl").read_text()
     assert sorted([row["id"] for row in answers()], key=str) == [7, "x"]
     assert len(chat.asked) == 2
 
@@ -242,12 +234,10 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
     [
         ('{"questoin": "a"}\n', "in.jsonl:1: question must be a text"),
         ('{"question": "a"}\n\n{"question": ""}\n', "in.jsonl:3: "),
-        ('{"question": 5}\n', "in.jsonl:1: "),
         ('{"question": "a"}\n{"question": "x\\ud800"}\n', "in.jsonl:2: the question is not valid Unicode"),
         ('{"question": "a", "id": 1}\n{"question": "b", "id": "1"}\n', "in.jsonl:2: has the id '1'"),
         ('{"question": "a"}\nnope\n', "in.jsonl:2: is not JSON"),
         ("[1]\n", "in.jsonl:1: is not a JSON object"),
-        ("[" * 100_000, "in.jsonl:1: is not JSON"),
         ('{"question": "' + "a" * (1 << 24) + '"}', "in.jsonl:1: is longer than 16 MiB"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wfdsl.grading.code_tests import output_difference, same_result, shown
+from wfdsl.grading.code import output_difference, same_result, shown
 
 
 @pytest.mark.parametrize(

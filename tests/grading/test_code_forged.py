@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from wfdsl.grading.code_tests import run_tests, same_result, shown
+from wfdsl.grading.code import run_tests, same_result, shown
 from wfdsl.grading.sandbox.inside.values import dumps
 from wfdsl.grading.sandbox.sandbox import Slot
 from wfdsl.grading.sandbox.usage import Usage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -92,12 +91,3 @@ def test_reading_depends_on_nothing_but_the_text(first: str, second: str, profil
     after = analyze(first, profile=profile)
 
     assert after == before
-
-
-@pytest.mark.parametrize("size", [0, 1, 5, 6])
-def test_the_limit_on_steps_is_the_only_thing_that_depends_on_it(size: int) -> None:
-    columns = f"model_id = {[0] * size}\nsubtasks = {['x'] * size}\naccess_list = {['all'] * size}"
-
-    checked = analyze(columns, recursion=True)
-
-    assert checked.ok == (size <= 5)

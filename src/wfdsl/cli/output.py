@@ -12,6 +12,7 @@ from wfdsl.cli.display.streams import OutputFailed, print_exactly, safe_streams
 from wfdsl.errors import UsageError, WfdslError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
+    from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.record import Run, RunEnded
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -100,28 +101,22 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
     print(json.dumps(value, ensure_ascii=ascii_only, indent=indent), flush=True)
 
 
-def print_run(run: Run, *, as_json: bool) -> None:
+def print_run(run: Run | Solution, *, as_json: bool) -> None:
     """The answer of a run exactly as it is, or its trace, on standard output.
 
     Raises:
         OutputFailed: it cannot be written.
     """
-    print_result(run, run.to_json(indent=2) if as_json else None)
+    from wfdsl.conductor.policy import Solution
 
-
-def print_result(run: Run, json: str | None) -> None:
-    """The answer of a run exactly as it is, or this JSON, on standard output.
-
-    Raises:
-        OutputFailed: it cannot be written.
-    """
     try:
-        if json is None:
-            print_exactly(f"{run.answer}\n")
+        if as_json:
+            print(run.to_json(indent=2), flush=True)
         else:
-            print(json, flush=True)
+            print_exactly(f"{run.answer}\n")
     except OutputFailed as failure:
-        failure.advice = f"`wfdsl runs resume {run.id}` prints the answer"
+        run_id = run.run.id if isinstance(run, Solution) else run.id
+        failure.advice = f"`wfdsl runs resume {run_id}` prints the answer"
         raise
 
 

@@ -52,13 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     for each in (parser, actions.add_parser("list", help="list runs, newest first (the default)")):
         # One that is not given leaves no trace, since `wfdsl runs` and its action share them.
-        options: dict[str, dict[str, Any]] = {
-            "--status": {"choices": _STATUSES, "help": "only runs in this state"},
-            "--limit": {"type": count, "metavar": "N", "help": f"at most N (default: {_SHOWN}; with --json, all)"},
-            "--json": {"action": "store_true", "help": "print a JSON object a line for each run"},
-        }
-        for option, more in options.items():
-            each.add_argument(option, default=argparse.SUPPRESS, **more)
+        unless: dict[str, Any] = {"default": argparse.SUPPRESS}
+        each.add_argument("--status", choices=_STATUSES, help="only runs in this state", **unless)
+        about = f"at most N (default: {_SHOWN}; with --json, all)"
+        each.add_argument("--limit", type=count, metavar="N", help=about, **unless)
+        each.add_argument("--json", action="store_true", help="print a JSON object a line for each run", **unless)
     for name, (about, configure_action, _) in _ACTIONS.items():
         configure_action(actions.add_parser(name, help=about, description=dedent(configure_action.__doc__ or "")))
     shown = actions.add_parser("show", help="show everything that happened in a run, as Markdown")
@@ -134,7 +132,9 @@ def _list(path: Path, args: argparse.Namespace) -> int:
     runs = [run for run in everything if asked.get("status", run.status) == run.status]
     if asked.get("json"):
         for run in runs[: asked.get("limit")]:
-            print_json(_plain(run) | ({"usd": None} if run.is_unpriced else {}))
+            about = {name: getattr(run, name) for name in ("id", "created", "status", "title", "pool", "by")}
+            about |= {"evaluation": run.origin.get("evaluation"), **run.charged._asdict(), "is_bound": run.is_bound}
+            print_json(about | ({"usd": None} if run.is_unpriced else {}))
         return OK
     folded: dict[str, list[RunSummary]] = {}
     for run in runs:
@@ -183,8 +183,3 @@ def _table(lines: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _short(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _plain(run: RunSummary) -> dict[str, object]:
-    about = {name: getattr(run, name) for name in ("id", "created", "status", "title", "pool", "by")}
-    return {**about, "evaluation": run.origin.get("evaluation"), **run.charged._asdict(), "is_bound": run.is_bound}

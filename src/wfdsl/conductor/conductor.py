@@ -181,7 +181,7 @@ class Conductor:
         self._require_whole_pool()
         handle.provider = self.entry.provider
         async with self.open():
-            return await self._rounds(handle, handle.messages).finish()
+            return await self._rounds(handle, handle.record.messages).finish()
 
     def _rounds(self, handle: ConductorCall, question: Question, numbers: Mapping[int, int] | None = None) -> Rounds:
         """The rounds in which it answers a step; `numbers` are those of the workers as it is shown them.
