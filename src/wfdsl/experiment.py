@@ -24,7 +24,6 @@ from wfdsl.interpreter.tools import MAX_TOOL_ROUNDS, ToolSteps
 from wfdsl.own_code import file_of
 from wfdsl.settings import (
     TABLES,
-    Option,
     Table,
     did_you_mean,
     from_table,
@@ -306,7 +305,11 @@ def _put(tables: dict[str, Any], setting: Setting) -> None:
         raise UsageError(f'{setting.place}: there is no table "{name}". {did_you_mean(name, TABLES)}')
     value = setting.value
     if name in CONFIGS:
-        found = _option(CONFIGS[name], name, keys, setting.place)
+        known = {each.name: each for each in options_of(CONFIGS[name])}
+        require_keys({keys[0]: None}, known, f"{setting.place}: [{name}]")
+        if len(keys) > 1:
+            raise UsageError(f"{setting.place}: {name}.{keys[0]} is not a table: write {name}.{keys[0]}=VALUE")
+        found = known[keys[0]]
         value = setting.as_text if found.type is str else value
         from_toml(found, value, setting.place)
     elif name == "pool" and keys[-1] in _POOL_TEXTS:
@@ -319,17 +322,6 @@ def _put(tables: dict[str, Any], setting: Setting) -> None:
         if not isinstance(table, dict):
             raise UsageError(f"{setting.place}: {key} is not a table; workers of a pool are set in the file")
     table[keys[-1]] = value
-
-
-def _option(config: type, table: str, keys: list[str], place: str) -> Option:
-    known = {each.name: each for each in options_of(config)}
-    require_keys({keys[0]: None}, known, f"{place}: [{table}]")
-    found = known[keys[0]]
-    if len(keys) == 1:
-        return found
-    if not found.is_table:
-        raise UsageError(f"{place}: {table}.{keys[0]} is not a table: write {table}.{keys[0]}=VALUE")
-    return _option(found.type, f"{table}.{keys[0]}", keys[1:], place)
 
 
 def _value(text: str) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL
@@ -53,6 +53,7 @@ class Graph:
         self.workflow = workflow
         self.sees: Final = tuple(workflow.sees(step) for step in range(len(workflow)))
         """For each step, the earlier steps that it is shown, ascending."""
+        self._schedules: dict[bool, Schedule] = {}
 
     @cached_property
     def dag(self) -> nx.DiGraph[int]:
@@ -147,15 +148,10 @@ class Graph:
 
     def schedule(self, *, run_dead_steps: bool = False) -> Schedule:
         """What the interpreter runs from; `run_dead_steps` keeps the steps that cannot change the answer."""
-        return self._full_schedule if run_dead_steps else self._schedule
-
-    @cached_property
-    def _schedule(self) -> Schedule:
-        return self._schedule_of(self.live)
-
-    @cached_property
-    def _full_schedule(self) -> Schedule:
-        return self._schedule_of(frozenset(range(len(self.sees))))
+        if run_dead_steps not in self._schedules:
+            run = frozenset(range(len(self.sees))) if run_dead_steps else self.live
+            self._schedules[run_dead_steps] = self._schedule_of(run)
+        return self._schedules[run_dead_steps]
 
     def _schedule_of(self, run: frozenset[int]) -> Schedule:
         """The ready counters of the subgraph of some steps: its in-degrees and successors."""
@@ -188,7 +184,9 @@ def to_dag(
     dag: nx.DiGraph[int] = nx.DiGraph(graph.dag, answer=len(workflow) - 1, topology=graph.topology)
     labels = names if names is not None else [None] * len(workflow)
     for index, (step, name) in enumerate(zip(workflow, labels, strict=True)):
-        dag.add_node(index, **_attributes(step, conductors), name=name, live=index in graph.live)
+        said = {"worker": step.worker, "subtask": step.subtask, "access": step.access, "depth": step.depth}
+        conducts = is_conductor(step, conductors)
+        dag.add_node(index, **said, conductor=conducts, name=name, live=index in graph.live)
         how = ALL if step.access == ALL else "listed"
         dag.add_edges_from((seen, index, {"access": how}) for seen in graph.sees[index])
     return dag
@@ -197,13 +195,3 @@ def to_dag(
 def is_conductor(step: Step, conductors: Collection[int]) -> bool:
     """Whether a step is a Conductor node: its worker is a Conductor, or it has a recursion depth of its own."""
     return step.depth is not None or step.worker in conductors
-
-
-def _attributes(step: Step, conductors: Collection[int]) -> dict[str, Any]:
-    return {
-        "worker": step.worker,
-        "subtask": step.subtask,
-        "access": step.access,
-        "conductor": is_conductor(step, conductors),
-        "depth": step.depth,
-    }

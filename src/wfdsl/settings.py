@@ -233,7 +233,11 @@ def from_toml(field: Option, value: Any, place: str) -> Any:
 def to_table(table: Any) -> dict[str, Any]:
     """A table as plain values, for TOML, JSON and manifests; options that are None are left out."""
     values = {field.name: getattr(table, field.name) for field in options_of(type(table))}
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return {
+        name: to_table(value) if isinstance(value, Table) else list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def build_model(model: type[BaseModel], fields: Mapping[str, Any], place: str) -> Any:
@@ -376,9 +380,3 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
         return hint, False
     [kind] = [kind for kind in typing.get_args(hint) if kind is not type(None)]
     return kind, True
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Table):
-        return to_table(value)
-    return list(value) if isinstance(value, tuple) else value

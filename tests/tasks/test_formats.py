@@ -185,26 +185,6 @@ async def test_the_reference_solution_is_right_and_an_empty_one_is_wrong(file: s
         assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
 
 
-@needs_sandbox
-@pytest.mark.parametrize(
-    ("number", "right", "wrong"),
-    [
-        (0, "print(2 * int(input()), ' ')", "print(int(input()) ** 2)"),
-        (
-            1,
-            "class Solution:\n    def pickFromEnd(self, values: List[int], place):\n        return values[-1 - place]",
-            "class Solution:\n    def pickFromEnd(self, values, place):\n        return values[place]",
-        ),
-    ],
-)
-async def test_programs_of_contests_are_told_apart(number: int, right: str, wrong: str) -> None:
-    task = load_tasks(DATA / "livecodebench.jsonl")[number]
-
-    found = [await grade(task, f"```python\n{code}\n```", sandbox=the_sandbox()) for code in (right, wrong)]
-
-    assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
-
-
 def test_mbpp_shows_its_tests_but_not_the_challenge() -> None:
     task = load_tasks(DATA / "mbpp.jsonl")[0]
 
@@ -447,20 +427,29 @@ def test_rows_of_trainers_are_of_the_right_kind(
     assert "Be brief" not in task.question
 
 
+CONTESTS = load_tasks(DATA / "livecodebench.jsonl")
+METHOD = "class Solution:\n    def pickFromEnd(self, values: List[int], place):\n        return values[{}]"
+
+
 @needs_sandbox
 @pytest.mark.parametrize(
-    ("tests", "program"),
+    ("task", "right", "wrong"),
     [
-        (PRIME_INPUTS, "print(sum(map(int, input().split())))"),
-        (PRIME_CALLS, "def add(a, b):\n    return a + b"),
-        (["assert add(1, 2) == 3"], "def add(a, b):\n    return a + b"),
-        ([{"input": "1 2", "output": "3"}], "a, b = map(int, input().split())\nprint(a + b)"),
+        (CONTESTS[0], "print(2 * int(input()), ' ')", "print(int(input()) ** 2)"),
+        (CONTESTS[1], METHOD.format("-1 - place"), METHOD.format("place")),
+        *(
+            (read("trainer", verl("Add.", json.dumps(tests))), program, "add = print")
+            for tests, program in [
+                (PRIME_INPUTS, "print(sum(map(int, input().split())))"),
+                (PRIME_CALLS, "def add(a, b):\n    return a + b"),
+                (["assert add(1, 2) == 3"], "def add(a, b):\n    return a + b"),
+                ([{"input": "1 2", "output": "3"}], "a, b = map(int, input().split())\nprint(a + b)"),
+            ]
+        ),
     ],
 )
-async def test_tests_of_trainers_tell_right_programs_from_wrong_ones(tests: Any, program: str) -> None:
-    task = read("trainer", verl("Add.", json.dumps(tests)))
-
-    found = [await grade(task, f"```python\n{code}\n```", sandbox=the_sandbox()) for code in (program, "add = print")]
+async def test_tests_tell_right_programs_from_wrong_ones(task: Task, right: str, wrong: str) -> None:
+    found = [await grade(task, f"```python\n{code}\n```", sandbox=the_sandbox()) for code in (right, wrong)]
 
     assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
 

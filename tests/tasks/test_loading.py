@@ -345,52 +345,60 @@ class Hub(ModuleType):
         return self.answer
 
 
-def test_a_data_set_of_the_hub_is_asked_for_by_configuration_and_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = Hub([{"question": "How many?", "answer": "#### 4"}])
-    monkeypatch.setitem(sys.modules, "datasets", hub)
-
-    task = load_tasks("gsm8k@train")[0]
-
-    assert hub.asked == [(("openai/gsm8k", "main"), {"split": "train"})]
-    assert (task.gold, task.source, task.split) == ("4", "gsm8k", "train")
+def rows(*golds: str) -> list[dict[str, str]]:
+    return [{"question": "?", "answer": f"#### {gold}"} for gold in golds]
 
 
-def test_livecodebench_is_asked_for_by_file_since_its_loading_script_is_not_run(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("name", "answer", "asked", "golds"),
+    [
+        ("gsm8k@train", rows("4"), (("openai/gsm8k", "main"), {"split": "train"}), ["4"]),
+        ("some/gsm8k", {"train": rows("1"), "test": rows("2")}, (("some/gsm8k", None), {"split": None}), ["2"]),
+        ("some/gsm8k", {"extra": rows("3")}, (("some/gsm8k", None), {"split": None}), ["3"]),
+        (  # since its loading script is not run
+            "livecodebench-v6",
+            [json.loads(line) for line in (DATA / "livecodebench.jsonl").read_text().splitlines()],
+            (
+                ("json",),
+                {"data_files": "hf://datasets/livecodebench/code_generation_lite/test6.jsonl", "split": "train"},
+            ),
+            ["", ""],
+        ),
+    ],
+)
+def test_a_data_set_of_the_hub_is_asked_for_by_configuration_and_split_or_file(
+    name: str, answer: Any, asked: Any, golds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [json.loads(line) for line in (DATA / "livecodebench.jsonl").read_text().splitlines()]
-    hub = Hub(rows)
+    hub = Hub(answer)
     monkeypatch.setitem(sys.modules, "datasets", hub)
 
-    assert len(load_tasks("livecodebench-v6")) == 2
-    files = "hf://datasets/livecodebench/code_generation_lite/test6.jsonl"
-    assert hub.asked == [(("json",), {"data_files": files, "split": "train"})]
+    assert [task.gold for task in load_tasks(name)] == golds
+    assert hub.asked == [asked]
 
 
-def test_the_usual_split_of_a_data_set_is_the_test_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = {"train": [{"question": "?", "answer": "#### 1"}], "test": [{"question": "?", "answer": "#### 2"}]}
-    monkeypatch.setitem(sys.modules, "datasets", Hub(parts))
+def test_a_data_set_without_a_usual_split_names_those_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", Hub({"one": rows("1"), "two": rows("2")}))
 
-    assert [task.gold for task in load_tasks("some/gsm8k")] == ["2"]
+    with pytest.raises(UsageError, match="one, two"):
+        load_tasks("a/b")
 
 
 @pytest.mark.parametrize(
     "error",
-    [ConnectionError("no route"), EOFError("of httpx"), FileNotFoundError("no such data set"), ValueError("config")],
+    [
+        ConnectionError("no route"),
+        EOFError("of httpx"),
+        FileNotFoundError("no such data set"),
+        ValueError("config"),
+        None,
+    ],
 )
 def test_a_data_set_that_cannot_be_had_is_an_error_with_the_cause(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", Hub(error))
+    monkeypatch.setitem(sys.modules, "datasets", None if error is None else Hub(error))
 
-    with pytest.raises(UsageError, match=rf"^a/b: .*{error}"):
-        load_tasks("a/b")
-
-
-def test_without_datasets_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-
-    with pytest.raises(UsageError, match="pip install"):
+    with pytest.raises(UsageError, match=rf"^a/b: .*{error or 'pip install'}"):
         load_tasks("a/b")
 
 
