@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wfdsl.cli.main import main as wfdsl
-from wfdsl.cli.output import ended
+from wfdsl.cli.output import FAILED, OK, ended
 from wfdsl.evaluation.report import Report, markdown_table, read_report
 from wfdsl.evaluation.statistics import difference_of
 from wfdsl.render.status import dollars
@@ -96,7 +96,8 @@ class Table:
                 return code
             words += ["--budget-usd", str(args.budget_usd)]
         code = evaluated(words, out)
-        print(self.text(out))
+        if code in {OK, FAILED}:  # else it is not done: some policies may have no trial
+            print(self.text(out))
         return code
 
     def _arguments(self) -> argparse.Namespace:

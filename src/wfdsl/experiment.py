@@ -7,10 +7,11 @@ there are (`wfdsl.settings`).
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +36,7 @@ from wfdsl.settings import (
     relative_to,
     require_keys,
     require_table,
+    to_table,
 )
 
 if TYPE_CHECKING:  # start-up time: the flags of a command are made of these tables, without a pool
@@ -247,6 +249,24 @@ def pool_of_run(request: RunRequest) -> Pool:
     if name is None:
         raise UsageError(f"the run's pool {request.pool!r} was not loaded by name: give it with --pool")
     return Pool.load(name)
+
+
+def origin_of(name: str, config: ConductorConfig, pool_name: str | None) -> dict[str, str]:
+    """Where a policy and its pool are found again, for resuming a run: what `RunRequest.origin` keeps.
+
+    `name` is what `conductor_name` gives. Of a Conductor's options, those that are not the defaults are kept, as JSON.
+    """
+    if name.endswith(".wf"):
+        found = {"file": str(Path(name).absolute())}
+    else:
+        found = {"solve": found_anywhere(name)}
+        paths = [each.name for each in options_of(ConductorConfig) if each.path]
+        table = to_table(replace(config, model=None))
+        default = to_table(ConductorConfig())
+        options = {key: value for key, value in table.items() if value != default.get(key)}
+        options |= {key: found_anywhere(options[key]) for key in paths if key in options}
+        found |= {"conductor": json.dumps(options)} if options else {}
+    return found if pool_name is None else {**found, "pool": pool_name}
 
 
 def found_anywhere(name: str) -> str:

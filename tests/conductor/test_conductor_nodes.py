@@ -194,7 +194,7 @@ async def test_the_rounds_of_a_killed_run_are_read_again_from_the_journal(
 
     rebuilt = run_of(path, "one")
 
-    assert rebuilt.error.endswith("continue with: the same `wfdsl solve` command and --run-id one")
+    assert rebuilt.error.endswith("continue with: wfdsl runs resume one")
     (before,), (after,) = done.steps, rebuilt.steps
     assert (rebuilt.status, after.status, after.worker_name) == ("stopped", "stopped", before.worker_name)
     assert [each.workflow for each in after.nested] == [each.workflow for each in before.nested]

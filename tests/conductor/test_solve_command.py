@@ -78,10 +78,10 @@ def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chat.script = ["no", PLAN, EMPTY]
-    solve("-q", "Why?", "--run-id", "mine")
+    solve("-q", "Why?")
     capsys.readouterr()
 
-    main(["runs", "show", "mine"])
+    main(["runs", "show", "last"])
 
     out = capsys.readouterr().out
     told = ["## round 0: done", "asked again 1 time", "model_id = [0, 1]", "w1: task 1", "## round 1: answer kept"]
@@ -131,13 +131,33 @@ def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
 ) -> None:
     chat.script = [PLAN]
 
-    first = solve("-q", "Why?", "--max-rounds", "0", "--budget-calls", "2", "--run-id", "mine")
-    resumed = main(["runs", "resume", "mine", "--pool", "pool.toml"])
-    second = solve("-q", "Why?", "--max-rounds", "0", "--run-id", "mine")
+    first = solve("-q", "Why?", "--max-rounds", "0", "--effort", "high", "--budget-calls", "2")
+    advice = capsys.readouterr().err.split()[-4:]
+    again = main(["runs", "resume", "last", "--pool", "pool.toml"])
+    second = main([*advice[1:], "--budget-calls", "9"])
 
-    assert (first, resumed, second) == (4, 4, 0)
+    assert (first, again, advice[:3], second) == (4, 4, ["wfdsl", "runs", "resume"], 0)
     assert chat.workers == ["w0", "w1"]
-    assert "--run-id mine" in capsys.readouterr().err
+    assert len(chat.asked) == 1  # its options are the run's: no round after the first
+
+
+@pytest.mark.usefixtures("place")
+def test_a_run_of_a_policy_of_ones_own_is_resumed_with_it(chat: Chat) -> None:
+    Path("mine.py").write_text(
+        "from wfdsl.conductor.config import ConductorConfig\n"
+        "from wfdsl.conductor.named import named_conductor\n\n\n"
+        "class Mine:\n"
+        "    async def solve(self, question, pool, **options):\n"
+        "        config = ConductorConfig(model='boss.toml', max_rounds=0)\n"
+        "        return await named_conductor(config).solve(question, pool, **options)\n"
+    )
+    chat.script = [PLAN]
+    asked = ["solve", "Why?", "--conductor", "mine.py:Mine", "--pool", "pool.toml"]
+
+    codes = [main([*asked, "--budget-calls", "2"]), main(["runs", "resume", "last", "--budget-calls", "9"])]
+
+    assert codes == [4, 0]
+    assert (len(chat.asked), chat.workers) == (1, ["w0", "w1"])
 
 
 @pytest.mark.usefixtures("place")
@@ -151,7 +171,7 @@ def test_a_conductor_that_wrote_nothing_valid_is_asked_anew_and_not_from_the_jou
     second = solve("-q", "Why?", "--max-rounds", "0", "--set", "conductor.reasks=0")
 
     assert (first, second) == (3, 0)
-    assert advice.endswith("or run the same command again, without --run-id, for other completions")
+    assert advice.endswith("or run the same command again for other completions")
 
 
 @pytest.mark.usefixtures("place")
@@ -212,7 +232,6 @@ def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
         (["-q", "Why?", "--conductor", "gpt"], "no Conductor 'gpt': write local, openai:MODEL"),
         (["-q", "Why?", "--conductor", "pool.toml"], "has 3 workers"),
         (["-q", "Why?", "--conductor", "openai:m", "--grammar", "on"], "openai takes no grammar"),
-        (["--from", "in.jsonl"], "--from needs --out"),
         (
             ["-q", "Why?", "--set", "conductor.prompt=nope"],
             "no template set 'nope': name a file, or one of paper, tiny",
@@ -278,10 +297,10 @@ def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--step", "0"], "give --round N"),
+        (["--step", "0"], "say in which round the step is"),
         (["--step", "0", "--round", "3"], "has no round 3: it has 1, from round 0"),
         (["--step", "7", "--round", "0"], "has no step '7': its steps are 0 to 1"),
-        (["--step", "0", "--round", "0", "--subtask", "Other."], "leave --subtask out"),
+        (["--step", "0", "--round", "0", "--subtask", "Other."], "leave subtask and worker out"),
     ],
 )
 def test_what_cannot_be_redone_is_said_in_one_line(
@@ -314,12 +333,11 @@ def test_a_redo_that_failed_is_continued_by_the_command_that_it_names(
     first, works = _last_run(), chat.answer
     chat.answer = lambda name, messages: 400 if name == "w2" else works(name, messages)
     chat.called.clear()
-    again = ["runs", "redo", first.id, "--round", "0", "--step", "1"]
 
-    failed = main(again)
-    message = capsys.readouterr().err.splitlines()[-1]
+    failed = main(["runs", "redo", first.id, "--round", "0", "--step", "1"])
+    advice = capsys.readouterr().err.split()[-4:]
     chat.answer, chat.script = works, [EMPTY]
-    continued = main([*again, *message.partition("the same command with ")[2].split()])
+    continued = main(advice[1:])
 
     assert (failed, continued) == (3, 0)
     assert chat.workers == ["w1", "w2", "w2"]

@@ -14,6 +14,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 from tests.interpreter.chat_server import ChatServer
+from wfdsl.cli.output import INTERRUPTED, SPENT
 from wfdsl.evaluation.report import read_report
 
 Run: TypeAlias = Callable[..., int]
@@ -79,6 +80,16 @@ def test_a_table_has_the_papers_figures_beside_ours(
     assert {len(trial.rounds) for trial in report.of("gym/seven:max_rounds=3")} == {4}
     assert run("recursion") == 0
     assert capsys.readouterr().out.endswith(table)
+
+
+@pytest.mark.parametrize("code", [INTERRUPTED, SPENT])
+def test_an_evaluation_that_was_stopped_makes_no_table(
+    run: Run, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(import_module("reproduce"), "wfdsl", lambda words: code)
+
+    assert run("recursion") == code
+    assert capsys.readouterr().out == ""
 
 
 class ThreeModels(ChatServer):

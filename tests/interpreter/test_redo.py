@@ -133,7 +133,7 @@ def test_a_pool_that_has_changed_is_noticed_before_anything_is_asked(
         (["last", "--step", "lft"], "has no step 'lft': its steps are plan, left, right, check, choose"),
         (["last", "--step", "5"], "has no step '5'"),
         (["last", "--step", "1", "--worker", "x"], "has no worker 'x': its workers are chat, other"),
-        (["last", "--step", "1", "--round", "0"], "has no Conductor: leave --round out"),
+        (["last", "--step", "1", "--round", "0"], "has no rounds"),
     ],
 )
 @pytest.mark.usefixtures("first")

@@ -103,9 +103,7 @@ def test_a_conductor_makes_no_new_plan_for_a_result(serve: Serve, provider: Prov
     assert [body["model"] for body in provider.bodies] == ["boss", "ann", "bob", "bob"]
 
 
-def test_a_result_finds_its_run_after_a_kill_and_pays_nothing_twice(
-    own: Serve, provider: Provider
-) -> None:
+def test_a_result_finds_its_run_after_a_kill_and_pays_nothing_twice(own: Serve, provider: Provider) -> None:
     provider.calls["bob"] = [PARIS[0]]
     server = own()
     first = create(server)

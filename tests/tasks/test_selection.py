@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
-from wfdsl.tasks.selection import Mix, difficulty, domain, manifest, parse_counts, select, tasks_hash
+from wfdsl.tasks.selection import Mix, difficulty, manifest, parse_counts, select, tasks_hash
 from wfdsl.tasks.similarity import ALIKE, CONTAINED, QUOTED, farthest_first, likes
 from wfdsl.tasks.task import Kind, Task
 
@@ -134,7 +134,7 @@ def test_a_number_is_shared_equally_and_the_rest_goes_to_the_first_domains() -> 
 def test_a_domain_that_the_data_set_names_goes_before_the_kind() -> None:
     task = Task(id="a", question="?", gold="75", metadata={"domain": "text"})
 
-    assert domain(task) == "text"
+    assert task.domain == "text"
 
 
 def test_near_duplicates_and_test_tasks_are_left_out_and_recorded() -> None:
@@ -266,4 +266,4 @@ def test_real_tasks_of_four_data_sets_make_a_mix() -> None:
 
     mix = select(candidates, {"math": 2, "choice": 2, "code": 3, "text": 1})
 
-    assert sorted(domain(task) for task in mix.tasks) == ["choice"] * 2 + ["code"] * 3 + ["math"] * 2 + ["text"]
+    assert sorted(task.domain for task in mix.tasks) == ["choice"] * 2 + ["code"] * 3 + ["math"] * 2 + ["text"]

@@ -5,7 +5,6 @@ The model has the tokenizer and the prompt of the shipped Conductor, and takes l
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -14,10 +13,9 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from wfdsl.conductor.checkpoint import FILE
 from wfdsl.protocols import Message
@@ -87,16 +85,8 @@ def serving(folder: Path, log: Path, *options: str) -> Iterator[str]:
             _stop(process)
 
 
-def post(url: str, body: Mapping[str, Any]) -> Any:
-    """Send JSON, get JSON: for what workers do not ask for."""
-    data = json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=120) as response:
-        return json.load(response)
-
-
-def greedy(folder: Path, messages: Sequence[Message], tokens: int) -> tuple[str, int, list[float]]:
-    """transformers' greedy completion, the tokens of the prompt, and the log-probability of each new token."""
+def greedy(folder: Path, messages: Sequence[Message], tokens: int) -> tuple[str, int]:
+    """transformers' greedy completion, and the tokens of the prompt."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -107,10 +97,7 @@ def greedy(folder: Path, messages: Sequence[Message], tokens: int) -> tuple[str,
     )
     prompt = inputs["input_ids"].shape[1]
     out = model.generate(**inputs, do_sample=False, max_new_tokens=tokens)[0]
-    with torch.no_grad():
-        logits = model(out.unsqueeze(0)).logits[0, prompt - 1 : -1].log_softmax(-1)
-    chosen = logits.gather(1, out[prompt:].unsqueeze(1)).squeeze(1)
-    return tokenizer.decode(out[prompt:], skip_special_tokens=True), prompt, chosen.tolist()
+    return tokenizer.decode(out[prompt:], skip_special_tokens=True), prompt
 
 
 def _free_port() -> int:

@@ -22,11 +22,8 @@ async def _echo(messages: list[dict[str, Any]]) -> str:
     return str(messages[-1]["content"])
 
 
-async def test_functions_conform() -> None:
+async def test_functions_and_scripts_conform() -> None:
     await conformance.check_worker(FunctionWorker(_echo))
-
-
-async def test_scripts_conform() -> None:
     await conformance.check_worker(ScriptedWorker(["Hello there."], repeat=True, delay_s=0.01))
 
 
@@ -36,17 +33,13 @@ async def test_workers_at_apis_conform(kind: str) -> None:
         streams = wire.requests[-1].body.get("stream")
         writer.write(stream(*good_events(kind)) if streams else as_json(good_body(kind)))
 
-    async with serving(answer) as wire:
-        pool = Pool([entry_for(kind, wire.url)])
-        async with pool.open():
-            await conformance.check_worker(pool.worker(0))
+    async with serving(answer) as wire, Pool([entry_for(kind, wire.url)]).open() as pool:
+        await conformance.check_worker(pool.worker(0))
 
 
 @pytest.mark.local
 async def test_local_workers_conform() -> None:
-    pool = Pool([WorkerEntry(name="w", provider="local", max_tokens=8, temperature=0.0)])
-
-    async with pool.open():
+    async with Pool([WorkerEntry(name="w", provider="local", max_tokens=8, temperature=0.0)]).open() as pool:
         await conformance.check_worker(pool.worker(0))
 
 
@@ -58,10 +51,8 @@ async def test_calls_at_the_same_time_each_get_their_own_reply(kind: str) -> Non
         await asyncio.sleep(0.02 * (len(wire.requests) % 3))
         writer.write(as_json(good_body(kind, f"about {asked}")))
 
-    async with serving(answer) as wire:
-        pool = Pool([entry_for(kind, wire.url)])
-        async with pool.open():
-            replies = await asyncio.gather(*(pool.worker(0)(call(f"q{index}")) for index in range(8)))
+    async with serving(answer) as wire, Pool([entry_for(kind, wire.url)]).open() as pool:
+        replies = await asyncio.gather(*(pool.worker(0)(call(f"q{index}")) for index in range(8)))
 
     assert [each.text for each in replies] == [f"about q{index}" for index in range(8)]
 
@@ -79,15 +70,13 @@ async def test_a_cancelled_call_lets_go_of_its_connection(kind: str) -> None:
         let_go.set()
 
     begun = asyncio.Event()
-    async with serving(stall) as wire, asyncio.timeout(10):
-        pool = Pool([entry_for(kind, wire.url)])
-        async with pool.open():
-            task = asyncio.ensure_future(pool.worker(0)(call(on_delta=lambda piece: begun.set())))
-            await begun.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await let_go.wait()
+    async with serving(stall) as wire, asyncio.timeout(10), Pool([entry_for(kind, wire.url)]).open() as pool:
+        task = asyncio.ensure_future(pool.worker(0)(call(on_delta=lambda piece: begun.set())))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await let_go.wait()
 
 
 class _Broken:
@@ -141,5 +130,5 @@ BROKEN = {
 async def test_a_worker_that_breaks_a_promise_is_found(broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conformance, "_PROMPT_S", 0.2)
 
-    with pytest.raises((AssertionError, ValueError)):
+    with pytest.raises(AssertionError):
         await conformance.check_worker(_Broken(**broken))

@@ -142,6 +142,62 @@ async def test_a_key_that_a_shortened_quotation_cuts_is_hidden_whole(
         assert not [length for length in range(8, len(LONG)) if LONG[:length] in shown]
 
 
+HEADERS = "X-Leak: planted-header\nAuthorization: Bearer planted-header"
+ENVIRONMENT = {
+    **dict.fromkeys(("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"), HEADERS),
+    **{name: f"planted-{name}" for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY")},
+    **{name: f"planted-{name}" for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")},
+    **dict.fromkeys(("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"), "http://127.0.0.1:9/planted"),
+    "OWN_KEY": "own-key",
+}
+
+
+@pytest.mark.parametrize("provider", [*KINDS, "google"])
+@pytest.mark.parametrize("keyed", [{}, {"api_key_env": "OWN_KEY"}], ids=["no key", "own key"])
+async def test_nothing_that_the_environment_holds_for_a_providers_sdk_goes_to_another_server(
+    provider: str, keyed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    kind = "chat" if provider == "google" else provider
+    async with serving(as_json(good_body(kind))) as wire:
+        entry = entry_for(kind, wire.url, headers={"X-Team": "blue"}, **keyed)
+        await ask(entry.model_copy(update={"provider": "google"}) if provider == "google" else entry)
+
+    (request,) = wire.requests
+    assert "planted" not in json.dumps([request.path, request.headers])
+    assert request.headers["x-team"] == "blue"
+    assert request.headers.get("authorization") == ("Bearer own-key" if keyed else None)
+    assert "x-api-key" not in request.headers
+
+
+@pytest.mark.parametrize(
+    ("provider", "host", "key", "told"),
+    [
+        ("openai", "api.openai.com", "OPENAI_API_KEY", True),
+        ("openai", "api.openai.com", "OWN_KEY", False),
+        ("openai", "api.openai.com.example", "OPENAI_API_KEY", False),
+        ("google", "generativelanguage.googleapis.com", "GEMINI_API_KEY", False),
+    ],
+)
+async def test_an_organization_goes_to_openai_itself_with_the_key_that_it_belongs_to(
+    provider: str, host: str, key: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**ENVIRONMENT, "GEMINI_API_KEY": "own-key"}.items():
+        monkeypatch.setenv(name, value)
+    async with serving(as_json(good_body("chat"))) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        entry = WorkerEntry(name="w", provider=provider, model="m", base_url=f"http://{host}/v1", api_key_env=key)
+        await ask(entry)
+
+    (request,) = proxy.requests
+    assert request.path == f"http://{host}/v1/chat/completions"
+    account = {"openai-organization": "planted-OPENAI_ORG_ID", "openai-project": "planted-OPENAI_PROJECT_ID"}
+    assert {name: value for name, value in request.headers.items() if name.startswith("openai-")} == (
+        account if told else {}
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_query_of_a_base_url_comes_after_the_path(kind: str) -> None:
     async with serving(as_json(good_body(kind))) as wire:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
     from wfdsl.settings import Option
     from wfdsl.workers.pool import Pool
 
-_LONGEST_NAME = 100  # characters of a run's name; our choice
-
 
 def _parser_of(option: Option) -> Callable[[str], Any]:
     """What reads the value of a flag, for argparse's `type`."""
@@ -293,15 +291,6 @@ def some_text(text: str) -> str:
     """An argument that must not be blank: a blank one is most often a shell variable that is not set."""
     if not text.strip():
         raise argparse.ArgumentTypeError(f"must not be blank (got {text!r})")
-    return text
-
-
-def run_name(text: str) -> str:
-    """An argument that names a run."""
-    if not text or not text.isprintable() or text != text.strip() or len(text) > _LONGEST_NAME:
-        raise argparse.ArgumentTypeError(
-            f"{text[:_LONGEST_NAME]!r} is not a run's name: write up to {_LONGEST_NAME} printable characters"
-        )
     return text
 
 

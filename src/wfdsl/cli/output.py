@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -13,7 +13,6 @@ from wfdsl.errors import UsageError, WfdslError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
     from wfdsl.interpreter.record import Run, RunEnded
-    from wfdsl.protocols import Message
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 SMALL_MODEL: Final = (
@@ -74,11 +73,8 @@ def advised(error: RunEnded, command: str | None = None) -> str:
 
     if command is None:
         if gave_up(error.run):
-            return f"{error}; or run the same command again, without --run-id, for other completions"
-        by_conductor = "solve" in error.run.settings.get("origin", {})  # its options are not in the journal
-        command = (
-            f"the same command with --run-id {error.run_id}" if by_conductor else f"wfdsl runs resume {error.run_id}"
-        )
+            return f"{error}; or run the same command again for other completions"
+        command = f"wfdsl runs resume {error.run_id}"
     if node_gave_up(error.run):
         return f"{error}; then continue with: {command} --ask-again (without it, the same completions are read again)"
     return f"{error}; {'continue with a larger budget' if spent else 'fix the cause, then continue with'}: {command}"
@@ -137,14 +133,6 @@ def print_now(line: str) -> None:
 def server_log(*, quiet: bool) -> Callable[[str], None]:
     """What gets the lines of a server's log."""
     return (lambda _: None) if quiet else print_now
-
-
-def print_messages(messages: Sequence[Message], stamp: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print chat messages; `stamp` is the fingerprint of the prompt that they were made of."""
-    if as_json:
-        print_json({"prompt": stamp, "messages": messages}, indent=2)
-    else:
-        print("\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages))
 
 
 def _said(message: str, code: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,9 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the workflow and print its answer."""
-    from wfdsl.cli.display.live import followed, listener_for, new_run_options
-    from wfdsl.cli.display.progress import progress_for
-    from wfdsl.interpreter.running import new_run_id, run
+    from wfdsl.cli.display.live import followed, new_run_options
+    from wfdsl.interpreter.running import run
 
     experiment = experiment_of(args)
     pool, pool_name = experiment.with_pool()
@@ -71,21 +71,16 @@ def execute(args: argparse.Namespace) -> int:
     if experiment.pool is None and not args.quiet:
         print_now(f"note: {SMALL_MODEL.format('answers')}")
     if args.dry_run:
-        print_estimate(checked.workflow, question, pool, experiment.run, as_json=args.json)
-        return 0
+        return print_estimate(checked.workflow, question, pool, experiment.run, as_json=args.json)
     origin = {"file": args.file if args.file == STDIN else str(Path(args.file).absolute())}
     origin |= {"pool": pool_name} if pool_name is not None else {}
-    options = new_run_options(experiment, run_id=new_run_id(), origin=origin)
-    display = progress_for(args, pool)
-    options["on_event"] = listener_for(display, otel=args.otel, origin=origin)
-    again = None if options["journal"] is None else f"wfdsl runs resume {options['run_id']}"
-    work = run(checked.workflow, question, pool, **options)
-    done = followed(work, display, as_json=args.json, again=again)
+    options = new_run_options(experiment, origin)
+    done = followed(partial(run, checked.workflow, question, pool, **options), pool, args, options)
     print_run(done, as_json=args.json)
     return 0
 
 
-def print_estimate(workflow: Workflow, question: str, pool: Pool, run: RunSettings, *, as_json: bool) -> None:
+def print_estimate(workflow: Workflow, question: str, pool: Pool, run: RunSettings, *, as_json: bool) -> int:
     """Print the messages that a workflow would send, and the most that it may cost (`--dry-run`).
 
     Raises:
@@ -97,6 +92,7 @@ def print_estimate(workflow: Workflow, question: str, pool: Pool, run: RunSettin
     require_runnable(workflow, pool, run.max_depth)
     found = estimate(workflow, question, pool, question_for=run.question_for, run_dead_steps=run.run_dead_steps)
     show_estimate(found, names=None if workflow.labels is None else workflow.labels.names, as_json=as_json)
+    return 0
 
 
 def show_estimate(found: RunEstimate, *, names: Sequence[str] | None, as_json: bool) -> None:

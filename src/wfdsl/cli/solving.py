@@ -31,7 +31,7 @@ from wfdsl.conductor.named import conductor_name, named_conductor, own_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.experiment import Experiment, found_anywhere
+from wfdsl.experiment import Experiment, origin_of
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
@@ -69,9 +69,7 @@ def solving_of(args: argparse.Namespace) -> Solving:
     pool, pool_name = experiment.with_pool()
     name = conductor_name(experiment.conductor, pool)
     policy = _policy(name, experiment, pool, args)
-    fixed = isinstance(policy, WorkflowPolicy)
-    found = {"file": str(Path(name).absolute())} if fixed else {"solve": found_anywhere(name)}
-    return Solving(policy, pool, found | ({} if pool_name is None else {"pool": pool_name}), experiment)
+    return Solving(policy, pool, origin_of(name, experiment.conductor, pool_name), experiment)
 
 
 def remark_on_choice(solving: Solving) -> str:
@@ -202,7 +200,7 @@ class _Batch:
         budget, most = experiment.budget, experiment.run.concurrency
         refused: list[WfdslError | OutputFailed] = []
         with Journal() if experiment.run.journal else nullcontext() as journal:
-            options = new_run_options(experiment, origin=self.solving.origin)
+            options = new_run_options(experiment, self.solving.origin)
             options |= {"journal": journal, "concurrency": None}
             options["budget"] = None if budget == UNLIMITED else BudgetTracker(budget)
             options["limiter"] = None if most is None else ConcurrencyLimiter(most)

@@ -22,15 +22,14 @@ from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import resolve
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.conductor_node import ConductorCall
-from wfdsl.interpreter.config import RunConfig, RunRequest, configured, split_options
+from wfdsl.interpreter.config import configured, split_options
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
-from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed
+from wfdsl.interpreter.record import BudgetExhausted, RunFailed
 from wfdsl.interpreter.running import check_arguments, checked_question, run, wait_for
 from wfdsl.interpreter.worker_profile import profile_of, require_priced
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
-from wfdsl.settings import options_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.model_list import entry_of_model, lists_models
 from wfdsl.workers.pool import Pool
@@ -143,21 +142,6 @@ class Conductor:
             UsageError: an event loop is running already; or as `solve` does.
         """
         return wait_for(self.solve(question, pool, **options), "conductor.solve(...)")
-
-    async def resume(self, run_id: str, request: RunRequest, pool: Pool, **options: Any) -> Run:
-        """Continue a run of a Conductor with the same options; what has been answered is not asked again.
-
-        `request` is what the journal says that it was asked. `options` are as for `solve`, and replace the run's.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as `solve` does.
-        """
-        before = {each.name: getattr(request.config, each.name) for each in options_of(RunConfig)}
-        asked = {name: getattr(request, name) for name in ("answer_settings", "tools", "origin")}
-        # The Conductor's own step is one level more.
-        given = {**before, "max_depth": request.config.max_depth - 1, **asked, **options}
-        given["budget"] = options.get("budget") or request.budget
-        return (await self.solve(request.question, pool, run_id=run_id, **given)).run
 
     def open(self) -> AbstractAsyncContextManager[Any]:
         """Keep the client of the model up inside the block, for many questions; `solve` opens it by itself."""

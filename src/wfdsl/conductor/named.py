@@ -12,6 +12,7 @@ FILE.py:NAME      a policy of your own
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
@@ -114,15 +115,16 @@ def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conduc
 
 
 def conductor_of_run(request: RunRequest, config: ConductorConfig, pool: Pool) -> Conductor:
-    """The Conductor that a configuration describes, with the effort that the run names.
-
-    The model is the configuration's, else the run's. Other options of a Conductor are not kept with its runs.
+    """The Conductor of a run, as `RunRequest.origin` names it; options that are not the defaults replace the run's.
 
     Raises:
         UsageError, WorkflowError: as `named_conductor` does.
     """
-    origin = request.origin
-    found = replace(config, model=config.model or origin.get("solve"))
+    origin, default = request.origin, ConductorConfig()
+    kept = from_table(ConductorConfig, json.loads(origin.get("conductor", "{}")), "the Conductor of the run")
+    given = {each.name: getattr(config, each.name) for each in options_of(ConductorConfig)}
+    changes = {name: value for name, value in given.items() if value != getattr(default, name)}
+    found = replace(kept, **{"model": origin.get("solve"), **changes})
     effort = next((each for each in EFFORTS if each == origin.get("effort")), None)
     return named_conductor(found, pool).with_effort(effort)
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
+from wfdsl.interpreter.config import RunConfig, RunRequest
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.record import Run, as_unicode, shortened
 from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Usage
 from wfdsl.render.notebook import DrawnRun
+from wfdsl.settings import options_of
 from wfdsl.workers.pool import Pool
 
 FORMAT: Final = "wfdsl-solution"
@@ -102,6 +104,22 @@ class Policy(Protocol):
             UsageError: the policy cannot work on this pool.
         """
         ...
+
+
+async def resume_policy(policy: Policy, run_id: str, request: RunRequest, pool: Pool, **options: Any) -> Run:
+    """Continue a run of a policy with the same options; what has been answered is not asked again.
+
+    `request` is what the journal says that it was asked. `options` are as for `Policy.solve`, and replace the run's.
+
+    Raises:
+        RunFailed, BudgetExhausted, UsageError: as `Policy.solve` does.
+    """
+    before = {each.name: getattr(request.config, each.name) for each in options_of(RunConfig)}
+    asked = {name: getattr(request, name) for name in ("answer_settings", "tools", "origin")}
+    # A Conductor's own step is one level more.
+    given = {**before, "max_depth": request.config.max_depth - (request.workflow == ROOT_WORKFLOW), **asked, **options}
+    given["budget"] = options.get("budget") or request.budget
+    return (await policy.solve(request.question, pool, run_id=run_id, **given)).run
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,11 +209,6 @@ def named_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
     return named
 
 
-def domain_of(task: Task) -> str:
-    """The kind of question: `metadata["domain"]` if there is one, else the task's kind."""
-    return str(task.metadata.get("domain") or task.kind)
-
-
 def run_id_of(evaluation: str, key: TrialKey, content: str) -> str:
     """The run of a trial; `content` is the task's hash."""
     return f"eval-{evaluation}-{hash_of([*key, content])[:20]}"

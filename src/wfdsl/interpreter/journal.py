@@ -209,7 +209,7 @@ class Journal:
         if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
         with decoding(self.path, run_id):
-            changes = RunRequest.from_json(before).changes(request)
+            changes = [] if before == asked else RunRequest.from_json(before).changes(request)
         if changes and not request.config.ask_again:
             raise UsageError(
                 f"run {run_id} was asked something else ({', '.join(changes)}): give another run id, ask what it "

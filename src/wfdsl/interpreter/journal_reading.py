@@ -318,8 +318,7 @@ def unfinished_run(
     charge = NOTHING_SPENT
     for call in calls:
         charge = charge.plus(call.charge)
-    again = f"the same `wfdsl solve` command and --run-id {run_id}" if "solve" in request.origin else None
-    error = f"the process ended before the run did; continue with: {again or f'wfdsl runs resume {run_id}'}"
+    error = f"the process ended before the run did; continue with: wfdsl runs resume {run_id}"
     return replace(
         _Unfinished(run_id, calls, is_running).run(request, (), created),
         status="running" if is_running else "stopped",

@@ -39,7 +39,15 @@ _SHORT: Final = 60
 def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
     """A workflow's steps as plain values."""
     return [
-        {**asdict(step), "access": step.access if step.access == ALL else list(step.access)} for step in workflow.steps
+        {
+            "worker": step.worker,
+            "subtask": step.subtask,
+            "access": step.access if step.access == ALL else list(step.access),
+            "depth": step.depth,
+            "temperature": step.temperature,
+            "max_tokens": step.max_tokens,
+        }
+        for step in workflow.steps
     ]
 
 

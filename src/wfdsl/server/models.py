@@ -17,7 +17,7 @@ from wfdsl.conductor.config import EFFORTS, ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_policy
 from wfdsl.conductor.policy import ROOT_WORKFLOW, Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.experiment import Experiment, found_anywhere, run_options
+from wfdsl.experiment import Experiment, origin_of, run_options
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.context import Question
@@ -25,7 +25,6 @@ from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run, RunSuspended
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.own_code import file_of
 from wfdsl.protocols import Message
 from wfdsl.server.api_errors import not_supported
 from wfdsl.server.chat_request import ChatRequest
@@ -268,8 +267,5 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
 
 def _model(name: str, experiment: Experiment, config: ConductorConfig, pool: Pool) -> ServedModel:
     policy, solver = named_policy(config, pool), conductor_name(config, pool)
-    is_named = isinstance(policy, Conductor) or file_of(solver) is not None
-    origin = {"solve": found_anywhere(solver)} if is_named else {"file": str(Path(solver).absolute())}
-    if experiment.pool_name is not None:
-        origin["pool"] = experiment.pool_name
+    origin = origin_of(solver, config, experiment.pool_name)
     return ServedModel(id=name, policy=policy, pool=pool, experiment=experiment, origin=origin)

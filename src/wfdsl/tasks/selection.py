@@ -65,11 +65,6 @@ class Mix:
     dropped: tuple[Dropped, ...]
 
 
-def domain(task: Task) -> str:
-    """What a mix is balanced over: the domain that the data set names, else the kind."""
-    return str(task.metadata.get("domain") or task.kind)
-
-
 def difficulty(task: Task) -> float | None:
     """From 0 (every worker solves it) to 1; None if nothing is known.
 
@@ -118,8 +113,8 @@ def select(
     kept, dropped = _without_alike(ordered, against)
     by_domain: defaultdict[str, list[Task]] = defaultdict(list)
     for task in kept:
-        by_domain[domain(task)].append(task)
-    asked = _shares(PAPER_COUNT if counts is None else counts, sorted({domain(task) for task in ordered}))
+        by_domain[task.domain].append(task)
+    asked = _shares(PAPER_COUNT if counts is None else counts, sorted({task.domain for task in ordered}))
     if counts is not None:
         _refuse_shortage(asked, {name: len(by_domain[name]) for name in asked})
     chosen = [task for name, count in asked.items() for task in _chosen(by_domain[name], count, seed)]
@@ -139,7 +134,7 @@ def manifest(
         "wfdsl": __version__,
         "tasks": len(mix.tasks),
         "sha256": tasks_hash(mix.tasks),
-        "chosen": _counted(domain(task) for task in mix.tasks),
+        "chosen": _counted(task.domain for task in mix.tasks),
         "sources": _counted(task.source for task in mix.tasks),
         "seed": seed,
         "inputs": [_input(name, tasks) for name, tasks in inputs.items()],

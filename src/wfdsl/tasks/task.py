@@ -97,6 +97,11 @@ class Task(_Strict):
         return f"{self.question}\n\n{self.answer_format}" if self.answer_format else self.question
 
     @property
+    def domain(self) -> str:
+        """The kind of question: `metadata["domain"]` where the data set names one, else the task's kind."""
+        return str(self.metadata.get("domain") or self.kind)
+
+    @property
     def golds(self) -> tuple[str, ...]:
         """All answers that are right, the gold one first."""
         return self.gold, *self.accepted

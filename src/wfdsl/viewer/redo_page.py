@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.estimate import SolveEstimate, estimate_solve
 from wfdsl.conductor.named import conductor_of_run
-from wfdsl.conductor.policy import ROOT_WORKFLOW
+from wfdsl.conductor.policy import ROOT_WORKFLOW, resume_policy
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.experiment import Experiment, pool_of_run
 from wfdsl.interpreter.budget import Budget
@@ -123,13 +123,12 @@ class Redoing:
 
     def _prepare_round(self, run: Run, place: Place, request: RunRequest, pool: Pool) -> _Asked:
         config = self._experiment.conductor
-        model = request.origin.get("solve", config.model)
-        if model is None:
+        if config.model is None and "solve" not in request.origin:
             raise UsageError(
                 f"the Conductor of run {run.id} was not found by a name: name it as conductor.model in a file, and "
                 "start the viewer with --config FILE"
             )
-        conductor, number = conductor_of_run(request, replace(config, model=model), pool), place.path[1]
+        conductor, number = conductor_of_run(request, config, pool), place.path[1]
         prepared = prepare_redo(self.journal, run.id, place.step.step, round_number=number)
         require_runnable(prepared.workflow, pool, request.config.max_depth)
         question_for = request.config.question_for
@@ -146,7 +145,7 @@ class Redoing:
         else:
             request = await run_in_threadpool(request_of, self.journal, new_id)
             options = {"journal": self.journal, "budget": budget, "on_event": hear}
-            work = asked.conductor.resume(new_id, request, asked.pool, **options)
+            work = resume_policy(asked.conductor, new_id, request, asked.pool, **options)
         self.follow(new_id, work)
         return new_id
 

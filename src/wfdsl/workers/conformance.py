@@ -1,17 +1,16 @@
-"""What every worker promises, as checks that can be run on any: ours, and those that you write.
+"""What every worker promises, as a check that can be run on any: ours, and those that you write.
 
-    from wfdsl.workers.conformance import check_worker
+    from wfdsl.testing import check_worker
     await check_worker(my_worker)
 
-Each check takes a worker that is ready to answer, and raises `AssertionError` with what was promised and what came
-instead. They ask a handful of tiny questions, so a model that costs money costs a fraction of a cent.
+It asks a handful of tiny questions, so a model that costs money costs a fraction of a cent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, get_args
 
 from wfdsl.protocols import Call, Finish, Message, Reply, Usage, Worker, WorkerFailure
@@ -23,19 +22,43 @@ _CONCURRENT_CALLS: Final = 5
 
 
 async def check_worker(worker: Worker, *, question: str = "Say hello.") -> None:
-    """Run every check.
+    """Check replies to calls at the same time, deadlines and cancelled calls.
 
     Raises:
-        AssertionError: the worker breaks a promise.
+        AssertionError: the worker breaks a promise; the message has what was promised and what came instead.
     """
-    for check in CHECKS:
-        await check(worker, question)
+    await _check_replies(worker, question)
+    await _check_deadline(worker, question)
+    await _check_cancellation(worker, question)
 
 
-async def check_reply(worker: Worker, question: str) -> None:
-    """It returns a `Reply`: a text, a known finish, and counts that are not negative."""
-    reply = await worker(_call(question))
+async def _check_replies(worker: Worker, question: str) -> None:
+    """Each call gets a reply of its own, streamed or not, and its messages stay as they are: other steps see them."""
+    talks: list[list[Message]] = [
+        [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": question},
+            {"role": "assistant", "content": "Hello."},
+            {"role": "user", "content": f"{question} ({number})"},
+        ]
+        for number in range(_CONCURRENT_CALLS)
+    ]
+    before = copy.deepcopy(talks)
+    pieces: list[list[str]] = [[] for _ in talks]
+    sinks = [None, *(got.append for got in pieces[1:])]
 
+    calls = (Call(tuple(talk), on_delta=sink) for talk, sink in zip(talks, sinks, strict=True))
+    replies: Sequence[Reply] = await asyncio.gather(*map(worker, calls))
+
+    _promise(talks == before, f"a worker leaves the messages alone; they were {before}, and are {talks}")
+    for reply, got in zip(replies, pieces, strict=True):
+        _check_reply(reply)
+        joined = "".join(got)
+        _promise(not got or joined == reply.text, f"pieces join to the text; they are {joined!r}, not {reply.text!r}")
+
+
+def _check_reply(reply: Reply) -> None:
+    """It is a `Reply`: a text, a known finish, and counts that are not negative."""
     _promise(isinstance(reply, Reply), f"a worker returns a Reply, not {type(reply).__name__}")
     _promise(isinstance(reply.text, str), f"the text of a reply is a str, not {type(reply.text).__name__}")
     _promise(reply.finish in get_args(Finish), f"finish is one of {get_args(Finish)}, not {reply.finish!r}")
@@ -46,46 +69,19 @@ async def check_reply(worker: Worker, question: str) -> None:
     _promise(min(counts) >= 0, f"token counts are not negative: {used}")
 
 
-async def check_messages_untouched(worker: Worker, question: str) -> None:
-    """It does not change the messages of a call: other steps are shown the same ones."""
-    messages: list[Message] = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": question},
-        {"role": "assistant", "content": "Hello."},
-        {"role": "user", "content": question},
-    ]
-    before = copy.deepcopy(messages)
-
-    await worker(Call(tuple(messages)))
-
-    _promise(messages == before, f"a worker leaves the messages alone; they were {before}, and are {messages}")
-
-
-async def check_deltas_join(worker: Worker, question: str) -> None:
-    """Pieces, if it gives any, joined are the text."""
-    pieces: list[str] = []
-
-    reply = await worker(_call(question, on_delta=pieces.append))
-
-    joined = "".join(pieces)
-    _promise(
-        not pieces or joined == reply.text, f"pieces join to the text; they join to {joined!r}, not {reply.text!r}"
-    )
-
-
-async def check_deadline(worker: Worker, question: str) -> None:
+async def _check_deadline(worker: Worker, question: str) -> None:
     """A deadline that has passed is a failure that may be tried again, and nothing is sent."""
     past = asyncio.get_running_loop().time() - 1.0
     try:
-        reply = await worker(_call(question, deadline=past))
+        reply = await worker(_call(question)._replace(deadline=past))
     except WorkerFailure as failure:
         _promise(failure.retryable, "a call that came too late may be tried again: retryable=True")
         _promise(not failure.sent, "a call that came too late is not sent: sent=False")
         return
-    _promise(False, f"a call whose deadline has passed raises WorkerFailure; it returned {reply!r}")  # noqa: FBT003
+    raise AssertionError(f"a call whose deadline has passed raises WorkerFailure; it returned {reply!r}")
 
 
-async def check_cancellation(worker: Worker, question: str) -> None:
+async def _check_cancellation(worker: Worker, question: str) -> None:
     """A cancelled call ends at once, and with CancelledError; the worker is fit for the next one."""
     task = asyncio.ensure_future(worker(_call(question)))
     await asyncio.sleep(0)
@@ -94,36 +90,11 @@ async def check_cancellation(worker: Worker, question: str) -> None:
     _promise(bool(done), f"a cancelled call ends within {_PROMPT_S:g} s")
     _promise(task.cancelled() or task.exception() is None, "a cancelled call ends with CancelledError")
 
-    reply = await worker(_call(question))
-
-    _promise(isinstance(reply, Reply), "a worker answers after a call to it was cancelled")
+    _check_reply(await worker(_call(question)))
 
 
-async def check_concurrency(worker: Worker, question: str) -> None:
-    """Calls at the same time do not mix: each one's pieces join to its own text."""
-    pieces: list[list[str]] = [[] for _ in range(_CONCURRENT_CALLS)]
-    calls = [_call(f"{question} ({index})", on_delta=pieces[index].append) for index in range(_CONCURRENT_CALLS)]
-
-    replies: Sequence[Reply] = await asyncio.gather(*(worker(call) for call in calls))
-
-    for index, reply in enumerate(replies):
-        joined = "".join(pieces[index])
-        _promise(not joined or joined == reply.text, f"call {index} got pieces of another one: {joined!r}")
-
-
-CHECKS: Final[tuple[Callable[[Worker, str], Awaitable[None]], ...]] = (
-    check_reply,
-    check_messages_untouched,
-    check_deltas_join,
-    check_deadline,
-    check_cancellation,
-    check_concurrency,
-)
-"""Every check that needs nothing but a worker and a question."""
-
-
-def _call(question: str, **fields: object) -> Call:
-    return Call(({"role": "user", "content": question},), **fields)  # type: ignore[arg-type]
+def _call(question: str) -> Call:
+    return Call(({"role": "user", "content": question},))
 
 
 def _promise(kept: bool, promise: str) -> None:  # noqa: FBT001

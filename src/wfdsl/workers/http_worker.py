@@ -57,8 +57,10 @@ class Connection:
     another place.
     """
 
-    def __init__(self, entry: WorkerEntry, url: str, key: str | None, sdk: Sdk) -> None:
+    def __init__(self, entry: WorkerEntry, url: str, key: str | None, sdk: Sdk, *, own_account: bool = False) -> None:
         """The query of the URL, such as Azure's `api-version`, comes after the path of each request.
+
+        With `own_account`, the organization and the project that the environment names are sent along.
 
         Raises:
             UsageError: a variable of the environment is missing, or its proxy or certificates cannot be used.
@@ -79,11 +81,12 @@ class Connection:
             http_client=_http_client(entry, parts.hostname or "", self.scrub),
             max_retries=0,
         )
-        # The SDKs have read these from the environment by themselves, for whatever server it is.
+        # The SDKs have read headers and account from the environment by themselves, for whatever server it is.
         names = {"authorization": "Authorization"}
         own = {**entry.headers, **secret}
         self._client._custom_headers = {names.get(name.lower(), name): value for name, value in own.items()}
-        self._client.organization = self._client.project = None
+        if not own_account:
+            self._client.organization = self._client.project = None
 
     async def ask(
         self, path: str, read: Callable[[ReplyBody], Awaitable[_T]], *, body: Any = None, idle_s: float
@@ -125,6 +128,8 @@ _UNREAD: Final = {"X-Stainless-Raw-Response": "stream"}
 """Tells both SDKs to hand over a response whose body they have not read."""
 _NO_KEY: Final = "none"
 """What an SDK, which insists on a key, is told where there is none. It is not sent."""
+_OPENAI: Final = ("api.openai.com", "OPENAI_API_KEY")
+"""The only server that is told the environment's organization and project, and the key that they belong to."""
 
 
 def _http_client(entry: WorkerEntry, host: str, scrub: Scrubber) -> httpx2.AsyncClient:
@@ -170,7 +175,8 @@ def connection_of(entry: WorkerEntry, usual: tuple[str, str], sdk: Sdk) -> Conne
     url, variable = usual
     named = entry.api_key_env or (variable if entry.base_url is None else None)
     key = None if named is None else read_variable(entry, named, "a key")
-    return Connection(entry, entry.base_url or url, key, sdk)
+    url = entry.base_url or url
+    return Connection(entry, url, key, sdk, own_account=(urlsplit(url).hostname, named) == _OPENAI)
 
 
 def read_variable(entry: WorkerEntry, variable: str, what: str) -> str:

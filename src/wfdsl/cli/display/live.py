@@ -5,51 +5,57 @@ Commands import this module when they execute: rich and the interpreter take sta
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 import sys
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-from wfdsl.cli.display.progress import Progress
+from wfdsl.cli.display.progress import Progress, progress_for
 from wfdsl.cli.inputs import STDIN
 from wfdsl.cli.output import Interrupted, end_at_once, print_run
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.interpreter.events import Event, Listener
 from wfdsl.interpreter.journal_file import default_path
 from wfdsl.interpreter.record import Run, RunEnded
-from wfdsl.interpreter.running import RunOptions
+from wfdsl.interpreter.running import RunOptions, new_run_id
+from wfdsl.workers.pool import Pool
 
 _PATIENCE = 2
 """How many times Ctrl-C waits until the calls in flight are closed."""
 _T = TypeVar("_T")
 
 
-def new_run_options(experiment: Experiment, *, run_id: str | None = None, origin: dict[str, str]) -> RunOptions:
+def new_run_options(experiment: Experiment, origin: dict[str, str]) -> RunOptions:
     """What a new run is told, except for who hears its events."""
     return {
         **run_options(experiment.run),
         "budget": experiment.budget,
         "journal": default_path() if experiment.run.journal else None,
-        "run_id": run_id,
+        "run_id": new_run_id(),
         "origin": origin,
     }
 
 
-def followed(work: Coroutine[Any, Any, Run], display: Progress | None, *, as_json: bool, again: str | None) -> Run:
-    """Wait for a run, showing it; a run that ends without an answer is printed if JSON was asked for.
+def followed(
+    ask: Callable[..., Coroutine[Any, Any, Run]], pool: Pool, args: argparse.Namespace, options: RunOptions
+) -> Run:
+    """Show a run and wait for it; one that ends without an answer is printed if JSON was asked for.
 
-    `again` is the command that continues it, None if nothing can.
+    `ask` takes `on_event`; of `options`, the run has its id, its origin and its journal.
     """
-    hint = "" if again is None else f"continue with: {again}"
+    display = progress_for(args, pool)
+    hint = "" if options["journal"] is None else f"continue with: wfdsl runs resume {options['run_id']}"
+    work = ask(on_event=listener_for(display, otel=args.otel, origin=options["origin"] or {}))
     try:
         with display or nullcontext():
             return asyncio.run(stopped_by_signals(work, hint))
     except RunEnded as error:
-        if as_json:
+        if args.json:
             print_run(error.run, as_json=True)
         raise
     except (KeyboardInterrupt, asyncio.CancelledError):

@@ -14,7 +14,6 @@ from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.evaluation.baselines.routers import Counts, ranked
 from wfdsl.evaluation.baselines.search import CHILDREN, Search
 from wfdsl.evaluation.baselines.teams import TEAMS, team
-from wfdsl.evaluation.trials import domain_of
 from wfdsl.language.workflow import Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
@@ -86,7 +85,7 @@ class BestFixedByKind(BestFixed):
 
     async def fit(self, training_set: TrainingSet) -> Router:
         """Search for all questions with half of the calls, and from there for each kind with the rest."""
-        kinds = list(map(domain_of, training_set.validation.tasks))
+        kinds = [task.domain for task in training_set.validation.tasks]
         start = await self._start(training_set)
         common = await self._search(training_set, range(len(kinds)), self.search_calls // 2, start)
         known, calls = list(dict.fromkeys([*start, *common])), self.search_calls // 2 // len(set(kinds))
