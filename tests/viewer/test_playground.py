@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from wfdsl.api import analyze_text
+from wfdsl.api import analyze
 from wfdsl.viewer.playground import examples
 
 from .test_hostile_texts import TEXTS, assert_only_our_own
@@ -81,8 +81,8 @@ def test_a_problem_stands_below_its_line(post: Post, form: str) -> None:
 
     assert status_in(page) == "1 error"
     listing = page[page.index('<pre class="completion"') :]
-    problem = analyze_text(text, form="wf" if form == "wf" else "completion").diagnostics[0]
-    line = analyze_text(text, form="wf" if form == "wf" else "completion").source.position(problem.span.start)[0]
+    problem = analyze(text, form="wf" if form == "wf" else "completion").diagnostics[0]
+    line = analyze(text, form="wf" if form == "wf" else "completion").source.position(problem.span.start)[0]
     before, _, after = listing.partition('<span class="problem">')
     assert before.count("\n") == line + 1
     assert problem.code in after

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 import wfdsl
 from tests.interpreter.toy_workers import always, pool_of
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.cli.main import main
 from wfdsl.interpreter.events import Delta, Event, Retried
 from wfdsl.interpreter.journal_reading import summaries
@@ -155,7 +155,7 @@ def test_what_a_conductor_wrote_is_shown_round_by_round_with_its_problems(client
     for view in ("graph", "time"):
         assert 'data-steps="0.0.1"' in client.get(f"/view/runs/{solution.run.id}?view={view}").text, view
     exported = client.get(f"/view/runs/{solution.run.id}/export.wf").text
-    assert analyze_file_text(exported).workflow == TWO
+    assert analyze(exported, form="wf").workflow == TWO
 
 
 def test_a_failed_attempt_has_a_bar_of_its_own(client: TestClient, ask: Ask) -> None:
@@ -196,7 +196,7 @@ def test_a_run_is_taken_elsewhere_in_four_forms_and_no_reply_leaves_its_fence(cl
         return answer.text
 
     assert wfdsl.Run.from_json(get("json")) == run
-    assert analyze_file_text(get("wf")).workflow == run.workflow
+    assert analyze(get("wf"), form="wf").workflow == run.workflow
     assert "<!doctype html>" in get("html")
     assert "## Answer\n\n```text\nThe answer is 4.\n```" in get("md")
     fenced = ask(workflow=ONE, pool=pool_of(always("```\n# no heading\n````")))
