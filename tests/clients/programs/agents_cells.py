@@ -15,7 +15,7 @@ from agents import (
     set_tracing_disabled,
 )
 from openai import AsyncOpenAI
-from tests.clients.programs.cells import QUESTION, URL, message_of, try_cells
+from tests.clients.programs.cells import QUESTION, URL, errors_told, try_cells
 
 set_tracing_disabled(True)
 
@@ -63,11 +63,7 @@ def try_agents(*, responses: bool) -> None:
         return {"text": result.final_output, "messages": len(result.to_input_list())}
 
     def error() -> dict[str, Any]:
-        return {
-            "unknown": message_of(lambda: run("missing")),
-            "failed": message_of(lambda: run("broken")),
-            "streamed": message_of(lambda: asyncio.run(streamed("broken"))),
-        }
+        return errors_told(run, lambda name: asyncio.run(streamed(name)))
 
     async def left() -> str:
         result = Runner.run_streamed(agent("slow"), QUESTION)
@@ -80,4 +76,4 @@ def try_agents(*, responses: bool) -> None:
     def cancel() -> dict[str, Any]:
         return {"first": asyncio.run(left())}
 
-    try_cells({each.__name__: each for each in (plain, stream, usage, tools, error, cancel)})
+    try_cells(plain, stream, usage, tools, error, cancel)

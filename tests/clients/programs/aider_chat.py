@@ -74,4 +74,4 @@ def cancel() -> dict[str, Any]:
     return {"first": "hal "}
 
 
-try_cells({each.__name__: each for each in (plain, stream, usage, error, cancel)})
+try_cells(plain, stream, usage, error, cancel)

@@ -43,13 +43,23 @@ def message_of(work: Callable[[], Any]) -> str:
     return " ".join(said)
 
 
-def try_cells(cells: Mapping[str, Cell]) -> None:
-    """Answer the lines of the input until its end."""
+def errors_told(ask: Callable[[str], Any], stream: Callable[[str], Any]) -> dict[str, Any]:
+    """What a client says of a model that is not there, and of a step that fails, also in a stream."""
+    return {
+        "unknown": message_of(lambda: ask("missing")),
+        "failed": message_of(lambda: ask("broken")),
+        "streamed": message_of(lambda: stream("broken")),
+    }
+
+
+def try_cells(*cells: Cell) -> None:
+    """Answer the lines of the input, which name cells, until its end."""
+    known = {cell.__name__: cell for cell in cells}
     results = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what the clients print is no result
     for line in sys.stdin:
         try:
-            found = cells[line.strip()]()
+            found = known[line.strip()]()
         except Exception as error:  # noqa: BLE001  (the test says which cell has failed, and why)
             found = {"failure": f"{type(error).__name__}: {error}"}
         print(json.dumps(found), file=results, flush=True)

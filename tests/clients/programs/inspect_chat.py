@@ -7,7 +7,7 @@ from typing import Any
 
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.tool import tool
-from tests.clients.programs.cells import QUESTION, URL, message_of, try_cells
+from tests.clients.programs.cells import QUESTION, URL, errors_told, try_cells
 
 
 @tool
@@ -63,11 +63,7 @@ def tools() -> dict[str, Any]:
 
 
 def error() -> dict[str, Any]:
-    return {
-        "unknown": message_of(lambda: ask("missing")),
-        "failed": message_of(lambda: ask("broken")),
-        "streamed": message_of(lambda: ask("broken", stream=True)),
-    }
+    return errors_told(ask, lambda name: ask(name, stream=True))
 
 
 async def left() -> str:
@@ -88,4 +84,4 @@ def cancel() -> dict[str, Any]:
     return {"first": asyncio.run(left())}
 
 
-try_cells({each.__name__: each for each in (plain, stream, usage, tools, error, cancel)})
+try_cells(plain, stream, usage, tools, error, cancel)

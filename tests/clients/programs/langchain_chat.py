@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from tests.clients.programs.cells import QUESTION, URL, message_of, try_cells
+from tests.clients.programs.cells import QUESTION, URL, errors_told, try_cells
 
 
 def model(name: str) -> Any:
@@ -49,11 +49,7 @@ def tools() -> dict[str, Any]:
 
 
 def error() -> dict[str, Any]:
-    return {
-        "unknown": message_of(lambda: model("missing").invoke(QUESTION)),
-        "failed": message_of(lambda: model("broken").invoke(QUESTION)),
-        "streamed": message_of(lambda: list(model("broken").stream(QUESTION))),
-    }
+    return errors_told(lambda name: model(name).invoke(QUESTION), lambda name: list(model(name).stream(QUESTION)))
 
 
 def cancel() -> dict[str, Any]:
@@ -63,4 +59,4 @@ def cancel() -> dict[str, Any]:
     return {"first": first}
 
 
-try_cells({each.__name__: each for each in (plain, stream, usage, tools, error, cancel)})
+try_cells(plain, stream, usage, tools, error, cancel)
