@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import networkx as nx
+
+EMPTY_WORDS = {"utils", "util", "helpers", "base", "common", "manager", "misc", "core"}
 
 
 class Import(NamedTuple):
@@ -64,6 +67,23 @@ class Package:
             imported = {each.imported for each in self.imports_of(path)} & names
             graph.add_edges_from((importer, each) for each in imported if not importer.startswith(each))
         return [circle for circle in nx.strongly_connected_components(graph) if len(circle) > 1]
+
+    def unfinished(self, catch_all: Collection[str]) -> list[str]:
+        """What speaks against a file: its name, its length, marks of open work, no docstring, or that it catches
+        everything and is not in `catch_all`."""
+        found = []
+        for path in self.files():
+            text, name = path.read_text("utf-8"), path.relative_to(self.sources).as_posix()
+            catches = re.search(r"except\s*:|except\s*\(?[^:\n]*\bException\b", text) and name not in catch_all
+            wrong = {
+                "a name that says nothing": {path.stem, path.parent.name} & EMPTY_WORDS,
+                "more than 500 lines": text.count("\n") > 500,
+                "a mark of open work": re.search(r"\b(?:TODO|FIXME|XXX|HACK)\b", text),
+                "catches everything": catches,
+                "no docstring, which says what the module holds": not ast.get_docstring(ast.parse(text)),
+            }
+            found += [f"{name}: {what}" for what, is_wrong in wrong.items() if is_wrong]
+        return found
 
     def _imports(self, node: ast.AST, importer: str, *, late: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):

@@ -59,14 +59,9 @@ class Processes:
         """The result of work that only the first process does.
 
         Raises:
-            OtherProcessEnded: the work failed; the first process says why.
+            OtherProcessEnded: the first process failed, and says why.
         """
-        try:
-            done = [False, work()] if self.is_first else [None, None]
-        except Exception:
-            self._broadcast([True, None])
-            raise
-        return self._result(done)  # type: ignore[no-any-return]
+        return self._from_first(work() if self.is_first else None)  # type: ignore[no-any-return]
 
     async def on_all(
         self, items: Sequence[_Item], work: Callable[[list[_Item]], Awaitable[_Result]]
@@ -74,17 +69,12 @@ class Processes:
         """The result of the first process's work on the items of all processes, and the place of one's own items.
 
         Raises:
-            OtherProcessEnded: the work failed; the first process says why.
+            OtherProcessEnded: the first process failed, and says why.
         """
         parts = await asyncio.to_thread(self.everywhere, list(items))
         begin = sum(map(len, parts[: self.rank]))
-        own = slice(begin, begin + len(items))
-        try:
-            done = [False, await work([item for part in parts for item in part])] if self.is_first else [None, None]
-        except Exception:
-            await asyncio.to_thread(self._broadcast, [True, None])
-            raise
-        return await asyncio.to_thread(self._result, done), own
+        done = await work([item for part in parts for item in part]) if self.is_first else None
+        return await asyncio.to_thread(self._from_first, done), slice(begin, begin + len(items))
 
     def leave(self) -> None:
         """Wait for all processes, then close the connections: one that ends while others still use them may abort."""
@@ -96,20 +86,15 @@ class Processes:
             distributed.barrier(group=self.group)
         distributed.destroy_process_group()
 
-    def _result(self, done: list[Any]) -> Any:
-        """What the first process has done: whether it failed, and its result."""
-        failed, result = self._broadcast(done)
-        if failed:
-            raise OtherProcessEnded("the first process of this training ended; its message says why")
-        return result
-
-    def _broadcast(self, values: list[Any]) -> list[Any]:
+    def _from_first(self, value: Any) -> Any:
+        """The first process's value, in all of them. Where it fails before, its end ends the wait of the others."""
+        values = [value]
         if self.count > 1:
             from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
 
             with told_when_lost():
                 distributed.broadcast_object_list(values, src=0, group=self.group)
-        return values
+        return values[0]
 
 
 ALONE: Final = Processes()

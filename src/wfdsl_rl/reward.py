@@ -31,7 +31,6 @@ from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.grading.grade import grade
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.interpreter.budget import Budget, BudgetTracker
-from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, total_usd
 from wfdsl.interpreter.running import RunOptions, run
@@ -167,12 +166,6 @@ class Reward:
         plain |= {"options": options, "journal": None if journal is None else journal.path}
         budget = None if tracker is None else (tracker.budget, tracker.spent)
         return _received, (list(self.tasks.values()), plain, budget)
-
-    @property
-    def question_for(self) -> QuestionFor:
-        """Which steps are shown the question."""
-        found: QuestionFor = self.options.get("question_for", "all")
-        return found
 
     async def __call__(
         self,
@@ -363,7 +356,7 @@ class Reward:
                 number=number,
                 max_steps=self.max_steps,
                 access=self.conductor.access,
-                question_for=self.question_for,
+                question_for=self.options.get("question_for", "all"),
                 split=split,
             )
             for number, task in enumerate(chosen)

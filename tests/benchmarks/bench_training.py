@@ -130,7 +130,7 @@ def _plain(setup: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
 
     tokenizer, network = load_model(model)
     train, folder = setup.train, setup.out / "plain"
-    config = grpo_config(train.base, train, folder, evaluate=False, resumed=False)
+    config = grpo_config(train.grpo("base"), train, folder, evaluate=False, resumed=False)
     trainer = GRPOTrainer(
         model=network,
         processing_class=tokenizer,

@@ -321,9 +321,8 @@ class KeyMissing(Pool):
     ids=["a step's", "a fallback worker", "one that a Conductor may ask"],
 )
 async def test_a_worker_that_cannot_be_built_is_found_before_any_call(first: dict[str, Any], second: int) -> None:
-    asked = always("x")
-    plain: dict[str, Any] = {"name": "w0", "provider": "function"}
-    entries = [WorkerEntry(**{**plain, **first}), WorkerEntry(**{**plain, "name": "w1"})]
+    asked, plain = always("x"), {"name": "w0", "provider": "function"}
+    entries = [WorkerEntry(**fields) for fields in ({**plain, **first}, {**plain, "name": "w1"})]
     workflow = Workflow((Step(0, "a"), Step(second, "b"), Step(0, "c", "all")))
 
     with pytest.raises(UsageError, match="worker w1 needs a key"):

@@ -174,7 +174,7 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
     run_plan()
     capsys.readouterr()
 
-    main(["runs", "list", "--json"])
+    main(["runs", "--json"])
     listed = json.loads(capsys.readouterr().out)
     main(["runs"])
     line = capsys.readouterr().out

@@ -162,27 +162,11 @@ def core_names() -> set[str]:
     return {"wfdsl", "wfdsl_rl", *names}
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
-    empty_words = {"utils", "util", "helpers", "base", "common", "manager", "misc", "core"}
-
-    assert [path for path in FILES if {path.stem, path.parent.name} & empty_words] == []
-
-
-LONG_TABLES: dict[str, int] = {}
-"""Files that are one table, row after row, with the lines that they may have."""
 CATCH_ALL = {
-    "processes.py": "the other processes are told, and it is raised again",
     "training/asynchronous.py": "it is raised again in the trainer's thread",
 }
 """Files that pass on whatever is raised, with the reason."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=PACKAGE.module_name)
-def test_a_file_is_short_and_finished(path: Path) -> None:
-    text, name = path.read_text("utf-8"), path.relative_to(SOURCES).as_posix()
-
-    assert text.count("\n") <= LONG_TABLES.get(name, 500)
-    assert re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b", text) == []
-    if name not in CATCH_ALL:
-        assert re.findall(r"except\s*:|except\s*\(?[^:\n]*\bException\b", text) == []
-    assert ast.get_docstring(ast.parse(text)), "say in the first line what the module holds"
+def test_files_are_short_and_finished() -> None:
+    assert PACKAGE.unfinished(CATCH_ALL) == []

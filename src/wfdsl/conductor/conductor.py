@@ -31,8 +31,7 @@ from wfdsl.interpreter.worker_profile import profile_of, require_priced
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.model_list import entry_of_model, lists_models
-from wfdsl.workers.pool import Pool
+from wfdsl.workers.pool import Pool, entry_of_model, lists_models
 
 
 class Conductor:

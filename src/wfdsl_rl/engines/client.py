@@ -25,6 +25,8 @@ _CONNECT_S: Final = 5.0
 _THREADS: Final = 64
 """Requests of `score` at a time. Our choice."""
 _AGAIN: Final = frozenset({429, 500, 502, 503, 504})
+_LOST: Final = (httpx2.TimeoutException, httpx2.NetworkError, httpx2.RemoteProtocolError)
+"""Failures of a connection."""
 _TOO_LARGE: Final = 413
 
 
@@ -88,6 +90,7 @@ class RewardClient:
         Raises:
             ServerRefused: the server refused them.
             ServerGone: it did not answer in time, or the client was closed.
+            UsageError: the request cannot be sent, such as with a key that no header can hold.
         """
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.score_sync, samples)
 
@@ -95,7 +98,7 @@ class RewardClient:
         """The same for a thread without an event loop.
 
         Raises:
-            ServerRefused, ServerGone: as in `score`.
+            ServerRefused, ServerGone, UsageError: as in `score`.
         """
         content = json.dumps({"samples": list(samples)}).encode()
         begun, wait_s = time.monotonic(), _FIRST_WAIT_S
@@ -108,10 +111,16 @@ class RewardClient:
                     found: list[Result] = answer.json()["results"]
                     return found
                 why, asked_s = f"refuses for now: {self._refusal(answer)}", retry_after_s(answer.headers) or 0.0
-            except (httpx2.TransportError, RuntimeError) as error:  # RuntimeError: `close` was called meanwhile
+            except _LOST as error:
                 why, asked_s = f"does not answer ({str(error) or type(error).__name__})", 0.0
                 if isinstance(error, httpx2.ReadTimeout) and self._is_alive():
                     begun, why = time.monotonic(), "is still working on it"
+            except httpx2.TransportError as error:
+                raise UsageError(f"a request to {self.url} cannot be sent: {error}") from error
+            except RuntimeError:
+                if self._closed.is_set():  # `close` was called meanwhile
+                    break
+                raise
             now = time.monotonic()
             pause_s = max(asked_s, part_of(wait_s))
             if now + pause_s > begun + self._patience_s:

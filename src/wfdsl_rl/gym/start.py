@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -25,6 +24,7 @@ from wfdsl.conductor.prompt import Prompt
 from wfdsl.installation import require_packages
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.workers.model_folder import shipped_file
 from wfdsl_rl.gym.questions import KINDS, Kind, draw
 from wfdsl_rl.gym.source import NAME, pools
 from wfdsl_rl.gym.world import WORKERS, Role, role_of
@@ -122,35 +122,32 @@ def cut_model(folder: Path, layers: int) -> None:
     import torch  # noqa: PLC0415  (only this needs it)
     import transformers  # noqa: PLC0415
 
-    from wfdsl_rl.training.checkpoints import import_gguf  # noqa: PLC0415
+    from wfdsl_rl.training.checkpoints import read_gguf  # noqa: PLC0415
 
-    whole = Path(import_gguf("SmolLM2-135M-Instruct", folder.with_name("whole")))
-    tokenizer = transformers.AutoTokenizer.from_pretrained(whole)
+    tokenizer, config, weights = read_gguf(shipped_file())
     rows = sft_rows(500)
     texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
     texts += [f"Question: {item.text}" for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
-    kept = _cut_tokenizer(whole, folder, {token for text in texts for token in tokenizer.tokenize(text)})
+    kept = _cut_tokenizer(tokenizer, folder, {token for text in texts for token in tokenizer.tokenize(text)})
 
-    network = transformers.AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32)
-    network.model.layers = network.model.layers[:layers]
-    network.config.num_hidden_layers, network.config.layer_types = layers, None
-    embedding = network.get_input_embeddings().weight.data[kept]
-    network.resize_token_embeddings(len(kept))
-    network.get_input_embeddings().weight.data.copy_(embedding)
     cut = transformers.AutoTokenizer.from_pretrained(folder)
-    for config in (network.config, network.generation_config):
-        config.bos_token_id, config.eos_token_id = cut.bos_token_id, cut.eos_token_id
-        config.pad_token_id = cut.pad_token_id
+    config.num_hidden_layers, config.layer_types, config.vocab_size = layers, None, len(kept)
+    config.bos_token_id, config.eos_token_id, config.pad_token_id = cut.bos_token_id, cut.eos_token_id, cut.pad_token_id
+    network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    for name, shape in {name: each.shape for name, each in network.state_dict().items()}.items():
+        whole = weights[name]
+        weights[name] = whole if whole.shape == shape else whole[kept]  # rows of the tokens that are kept
+    network.load_state_dict(weights, strict=False)  # without the last layers
     network.save_pretrained(folder)
 
 
-def _cut_tokenizer(whole: Path, folder: Path, used: set[str]) -> list[int]:
+def _cut_tokenizer(tokenizer: Any, folder: Path, used: set[str]) -> list[int]:
     """Write a tokenizer with the tokens that are used, those that they are merged from, and single bytes.
 
     Returns:
         The ids that the kept tokens had, in their new order.
     """
-    shutil.copytree(whole, folder, ignore=lambda _, names: [name for name in names if name.endswith(".safetensors")])
+    tokenizer.save_pretrained(folder)
     path = folder / "tokenizer.json"
     table = json.loads(path.read_text(encoding="utf-8"))
     model, special = table["model"], {token["content"] for token in table["added_tokens"]}

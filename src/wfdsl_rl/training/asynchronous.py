@@ -35,8 +35,8 @@ from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
 from wfdsl_rl.training.grpo import on_cpu, peft, schedule, stage_arguments
 from wfdsl_rl.training.plan import Setup
-from wfdsl_rl.training.samples import HealthChecks, SampleFiles, figures_of
-from wfdsl_rl.training.stages import MetricLines, PromptInCheckpoints
+from wfdsl_rl.training.samples import HealthChecks, SampleFiles
+from wfdsl_rl.training.stages import StageFiles
 
 _SERVER: Final = "vllm_server_base_url"
 
@@ -51,9 +51,8 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     arguments = async_config(config, setup.train, folder)
     tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
     health, rows = HealthChecks(setup.say), stage_rows(setup, stage)
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), figures_of]
-    if _SERVER not in setup.train.trl:
-        listeners.append(health.on_samples)  # TRL's own worker scores in another process, which prints nothing
+    checks = HealthChecks(print) if _SERVER in setup.train.trl else health  # TRL's own worker is another process
+    listeners: list[Listener] = [SampleFiles(folder / "samples"), checks]
     reward = setup.reward(stage, listeners=[Gathered(config.batch_size, listeners)])
     policy = worker = None
     if _SERVER not in setup.train.trl:
@@ -68,10 +67,7 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
             arguments,
             Dataset.from_list(rows),
             processing_class=tokenizer,
-            callbacks=[
-                PromptInCheckpoints(setup.prompt, setup.max_steps, 0),
-                MetricLines(setup.metrics_file, stage, (*setup.listeners, health.on_metrics)),
-            ],
+            callbacks=[StageFiles(setup, stage, health.on_metrics)],
             peft_config=peft(setup.train.lora),
             rollout_worker=worker,
             weight_transfer=policy,

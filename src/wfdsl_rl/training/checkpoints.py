@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import transformers
@@ -20,15 +21,6 @@ ADAPTER = "adapter_config.json"
 """The file that a folder with adapters has."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 """The files with the weights of a model, one of which a folder has."""
-
-
-class Found(NamedTuple):
-    """The checkpoint to resume from."""
-
-    path: Path | None
-    """None: there is no complete one, and the stage starts again."""
-    skipped: tuple[str, ...]
-    """Those that were not written to their end, newest first, a line each."""
 
 
 def load_model(model: str) -> tuple[Any, Any]:
@@ -68,17 +60,23 @@ def import_gguf(model: str, folder: Path) -> str:
     if file is None:
         return model
     if not (folder / "config.json").is_file():
-        named = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
-        read = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
-        config = copy.deepcopy(read.config)
-        del config.quantization_config  # what the file was, not what the weights are now
+        tokenizer, config, weights = read_gguf(file)
         network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        network.load_state_dict(read.state_dict())
+        network.load_state_dict(weights)
         part = folder.with_suffix(".part")
-        transformers.AutoTokenizer.from_pretrained(**named).save_pretrained(part)
+        tokenizer.save_pretrained(part)
         network.save_pretrained(part)
         part.rename(folder)
     return str(folder)
+
+
+def read_gguf(file: Path) -> tuple[Any, Any, dict[str, Any]]:
+    """Tokenizer, configuration and weights, in 32 bits, of a GGUF file."""
+    named = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
+    network = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
+    config = copy.deepcopy(network.config)
+    del config.quantization_config  # what the file was, not what the weights are now
+    return transformers.AutoTokenizer.from_pretrained(**named), config, network.state_dict()
 
 
 def save_trained(setup: Setup, stage: str, trainer: Any, folder: Path) -> Path:
@@ -94,7 +92,7 @@ def save_trained(setup: Setup, stage: str, trainer: Any, folder: Path) -> Path:
             load_merged(folder).save_pretrained(folder)
             for path in folder.glob("adapter_*"):
                 path.unlink()
-        save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=revisions_of(setup, stage))
+        write_prompt(setup, stage, folder)
 
     setup.processes.on_first(complete)
     return folder
@@ -107,22 +105,26 @@ def load_merged(folder: Path) -> Any:
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 
-def revisions_of(setup: Setup, stage: str) -> int:
-    """How many revisions a stage trains for: a model that was never shown one makes answers worse by it."""
+def write_prompt(setup: Setup, stage: str, folder: Path) -> None:
+    """Write the prompt of a stage's model. It revises only if the stage trained that: else it makes answers worse."""
     config = setup.train.stages[stage]
-    return int(isinstance(config, GrpoStage) and config.forced > 0)
+    rounds = int(isinstance(config, GrpoStage) and config.forced > 0)
+    save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=rounds)
 
 
-def newest_complete(folder: Path, processes: int = 1) -> Found:
-    """The newest complete checkpoint of a stage's folder, for a number of processes: the prompt is written last."""
+def newest_complete(folder: Path, processes: int = 1, *, say: Callable[[str], None] = lambda _: None) -> Path | None:
+    """The newest complete checkpoint of a stage's folder, for a number of processes: the prompt is written last.
+
+    Those that were not written to their end are skipped, and named by `say`. Without a complete one, the stage starts
+    again.
+    """
     states = ["rng_state.pth"] if processes == 1 else [f"rng_state_{rank}.pth" for rank in range(processes)]
-    skipped: list[str] = []
     for path in sorted(folder.glob("checkpoint-*"), key=step_of, reverse=True):
         missing = [name for name in (FILE, *states) if not (path / name).is_file()]
         if not missing:
-            return Found(path, tuple(skipped))
-        skipped.append(f"{path}: {missing[0]} is missing")
-    return Found(None, tuple(skipped))
+            return path
+        say(f"skipped a checkpoint: {path}: {missing[0]} is missing")
+    return None
 
 
 def drop_optimizers(folder: Path) -> None:

@@ -45,17 +45,6 @@ class Stage(Table):
     )
     save_steps: int = option(50, "steps between checkpoints", gt=0)
 
-    def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-            UsageError: a value does not fit, or the passes do not divide a step.
-        """
-        Table.__post_init__(self)
-        micro = self.per_device_train_batch_size
-        if micro is not None and self.batch_size % micro:
-            raise UsageError(f"per_device_train_batch_size {micro} does not divide the {self.batch_size} completions")
-
     @property
     def batch_size(self) -> int:
         """Completions of a step."""
@@ -108,7 +97,6 @@ class GrpoStage(Stage):
         (), "how many workers, with shuffled indices, a row offers: one of these numbers", default_text="all of them"
     )
     """Source of the idea: arXiv 2512.04388; the numbers are ours."""
-    held_out: float = option(0.25, "with pick, the fraction of subsets that only evaluations offer", ge=0, lt=1)
     forced: float = option(0.0, "the fraction of rows that revise, each completion its own first round", ge=0, le=0.5)
     discount: float = option(0.25, "with forced, the factor on the rewards of first rounds", ge=0)
 
@@ -213,6 +201,8 @@ class TrainConfig(Table):
             kind = _READ.get(key, type(value))
             if type(value) is not kind and not (kind is float and type(value) is int):
                 yield f"train.trl.{key} must be a {kind.__name__} (got {value!r})"
+        if self.trl.get("temperature") == 0:
+            yield "train.trl.temperature must be above 0 (got 0): completions of a group have to differ"
         worker = self.ablation.worker
         if worker is not None and worker not in pool.indices:
             have = f"the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
@@ -236,8 +226,9 @@ def share_of(batch: int, micro: int, processes: int) -> int:
         UsageError: they cannot be shared evenly.
     """
     if batch % (processes * max(min(micro, batch // processes), 1)):
+        who = "one process" if processes == 1 else f"{processes} processes"
         raise UsageError(
-            f"{processes} processes cannot share {batch} completions evenly, {micro} at a time: "
+            f"{who} cannot share {batch} completions evenly, {micro} at a time: "
             "change prompts_per_step, num_generations or per_device_train_batch_size"
         )
     return batch // processes

@@ -21,15 +21,12 @@ section 4; that they are those of an earlier iteration is our choice.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import random
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import count, cycle, islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -42,65 +39,30 @@ from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import row_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.plan import Setup
+from wfdsl_rl.training.samples import read_samples
 
-_ATTEMPTS: Final = 1000
 _APART: Final = 100
-"""Separates the draws of two stages."""
+"""Separates the seeds of two stages."""
 
 
-def is_held_out(workers: Sequence[int], share: float) -> bool:
-    """Whether training never offers a subset of the workers; the same for all seeds."""
-    named = ",".join(map(str, sorted(workers)))
-    return random.Random(f"held out:{named}").random() < share
+def offered(pool: Pool, pick: Sequence[int], seed: int, row: int) -> WorkerListing:
+    """The workers that a row offers: one of these numbers of them; without any, all.
+
+    The indices of a subset are shuffled for each row; the whole pool keeps its own.
+    """
+    size = random.Random(f"count:{seed}:{row}").choice(pick) if pick else None
+    config = ConductorConfig(pick=size, shuffle=size is not None and size < len(pool), seed=seed)
+    return list_workers(config, pool, str(row))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
-    """How the workers of each row are drawn."""
-
-    pick: tuple[int, ...] = ()
-    """How many workers are offered: one of these numbers; empty: all of them. The indices of a subset are shuffled
-    for each row; the whole pool keeps its own."""
-    held_out: float = 0.0
-    """The fraction of the subsets that training never offers; the whole pool is always offered."""
-    unseen: bool = False
-    """Whether only held-out subsets are offered, instead of only the others."""
-    seed: int = 0
-
-    def offer(self, pool: Pool, row: int) -> WorkerListing:
-        """The workers offered in a row.
-
-        Raises:
-            UsageError: no subset of these sizes may be offered.
-        """
-        for attempt in range(_ATTEMPTS):
-            key = str(row) if attempt == 0 else f"{row}:{attempt}"
-            size = random.Random(f"count:{self.seed}:{key}").choice(self.pick) if self.pick else None
-            config = ConductorConfig(pick=size, shuffle=size is not None and size < len(pool), seed=self.seed)
-            listing = list_workers(config, pool, key)
-            chosen = [*listing.pool_indices.values()]
-            is_unseen = len(chosen) < len(pool) and is_held_out(chosen, self.held_out)
-            if not self.pick or not self.held_out or self.unseen == is_unseen:
-                return listing
-        side = "only" if self.unseen else "none"
-        raise UsageError(
-            f"of the subsets of {self.pick} workers, {side} of those held out may be offered: widen `pick`"
-        )
-
-
-def draw_of(train: TrainConfig, stage: str, workers: int, *, more: int = 0, unseen: bool = False) -> Draw:
-    """How the rows of a stage are drawn; `more` separates its draws from others of the same seed."""
-    config, trained = train.stages[stage], [name for name, each in train.stages.items() if isinstance(each, GrpoStage)]
-    seed = 1000 * train.seed + more + (_APART * trained.index(stage) if stage in trained else 0)
-    if not isinstance(config, GrpoStage) or not config.pick:
-        return Draw(seed=seed)
-    unseen = unseen and config.held_out > 0
-    pick = tuple(size for size in config.pick if not unseen or size < workers)  # the whole pool is never held out
-    return Draw(pick=pick, held_out=config.held_out, unseen=unseen, seed=seed)
+def seed_of(train: TrainConfig, stage: str, *, more: int = 0) -> int:
+    """The seed of a stage's rows; `more` separates them from others of the same stage."""
+    trained = [name for name, each in train.stages.items() if isinstance(each, GrpoStage)]
+    return 1000 * train.seed + more + (_APART * trained.index(stage) if stage in trained else 0)
 
 
 def make_rows(
-    setup: Setup, tasks: Sequence[Task], *, count: int, draw: Draw, split: str = "train"
+    setup: Setup, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = (), split: str = "train"
 ) -> list[dict[str, Any]]:
     """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
@@ -108,10 +70,10 @@ def make_rows(
     and in order, so that it reads the same ones after an interruption. Prompts say what the rewards check.
     """
     rows = []
-    for number, at in enumerate(_order(tasks, count, draw.seed)):
+    for number, at in enumerate(_order(tasks, count, seed)):
         row = row_of(
             tasks[at],
-            draw.offer(setup.pool, number),
+            offered(setup.pool, pick, seed, number),
             setup.prompt,
             number=number,
             max_steps=setup.max_steps,
@@ -163,7 +125,8 @@ def stage_rows(setup: Setup, stage: str) -> list[dict[str, Any]]:
         setup,
         setup.stage_tasks.get(stage, setup.tasks),
         count=config.max_steps * config.prompts_per_step,
-        draw=draw_of(setup.train, stage, len(setup.pool)),
+        seed=seed_of(setup.train, stage),
+        pick=config.pick,
     )
     if not config.forced:
         return rows
@@ -174,9 +137,10 @@ def eval_rows(setup: Setup, stage: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of a stage's evaluations: of first rounds, and with recursion of second ones after them."""
     if not setup.eval_tasks:
         return {}
-    draw = draw_of(setup.train, stage, len(setup.pool), more=1, unseen=True)
-    rows = make_rows(setup, setup.eval_tasks, count=len(setup.eval_tasks), draw=draw, split="eval")
-    if not setup.train.grpo(stage).forced:
+    config, tasks = setup.train.grpo(stage), setup.eval_tasks
+    seed = seed_of(setup.train, stage, more=1)
+    rows = make_rows(setup, tasks, count=len(tasks), seed=seed, pick=config.pick, split="eval")
+    if not config.forced:
         return {"first": rows}
     second = [{**row, "row": len(rows) + row["row"], "revises": row["row"]} for row in rows]
     return {"first": rows, "second": second}
@@ -222,13 +186,6 @@ def _passes(places: Sequence[int], key: str) -> Iterator[int]:
         yield from passed
 
 
-class FirstRound(NamedTuple):
-    """A completion, and the final (subtask, response) of its workflow; None without an answer."""
-
-    completion: str
-    pair: tuple[str, str] | None
-
-
 class FirstRounds:
     """Makes the rows of second rounds, from the samples that a stage keeps; so an interrupted stage resumes alike."""
 
@@ -252,7 +209,7 @@ class FirstRounds:
 
     def _second_rounds(self, rows: Sequence[dict[str, Any]], step: int) -> list[dict[str, Any]]:
         seen = Counter[int]()
-        read: dict[Path, dict[int, list[FirstRound]]] = {}
+        read: dict[str, dict[int, list[dict[str, Any]]]] = {}
         made = []
         for row in rows:
             place = seen[row["row"]]
@@ -262,33 +219,22 @@ class FirstRounds:
                 continue
             first = row["revises"] // self._stage.prompts_per_step
             name = f"eval-{step:06d}" if row["split"] == "eval" else f"step-{first:06d}"
-            path = self._samples / f"{name}.jsonl.gz"
-            if path not in read:
-                read[path] = _first_rounds(path)
-            made.append(self._second(row, read[path].get(row["revises"], []), place))
+            if name not in read:
+                by_row = read[name] = dict[int, list[dict[str, Any]]]()
+                for sample in read_samples(self._samples / f"{name}.jsonl.gz"):
+                    by_row.setdefault(sample["row"], []).append(sample)
+            made.append(self._second(row, read[name].get(row["revises"], []), place))
         return made
 
-    def _second(self, row: dict[str, Any], rounds: Sequence[FirstRound], place: int) -> dict[str, Any]:
+    def _second(self, row: dict[str, Any], rounds: Sequence[dict[str, Any]], place: int) -> dict[str, Any]:
         """The row of a second round: of its own first round, or of the next one that has an answer.
 
         Without any answer to revise, it is a first round.
         """
-        answered = [each for each in (*rounds[place:], *rounds[:place]) if each.pair is not None]
-        if not answered:
+        turned = (*rounds[place:], *rounds[:place])
+        first = next((each for each in turned if each["workflow"] is not None and each["answer"] is not None), None)
+        if first is None:
             return {**row, "weight": self._stage.discount}
-        completion, pair = answered[0]
-        assert pair is not None  # that is how they were chosen
-        asked = self._setup.prompt.revise(pair[1], max_steps=self._setup.max_steps, rounds_left=0)
-        messages = [*row["prompt"], {"role": "assistant", "content": completion}, dict(asked)]
-        return {**row, "prompt": messages, "previous": list(pair)}
-
-
-def _first_rounds(path: Path) -> dict[int, list[FirstRound]]:
-    """The samples of a file by row, in order."""
-    found: dict[int, list[FirstRound]] = {}
-    for line in gzip.decompress(path.read_bytes()).splitlines():
-        kept: Mapping[str, Any] = json.loads(line)
-        answered = kept["workflow"] is not None and kept["answer"] is not None
-        pair = (kept["workflow"]["subtasks"][-1], kept["answer"]) if answered else None
-        found.setdefault(kept["row"], []).append(FirstRound(kept["completion"], pair))
-    return found
+        asked = self._setup.prompt.revise(first["answer"], max_steps=self._setup.max_steps, rounds_left=0)
+        messages = [*row["prompt"], {"role": "assistant", "content": first["completion"]}, dict(asked)]
+        return {**row, "prompt": messages, "previous": [first["workflow"]["subtasks"][-1], first["answer"]]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import tempfile
 from collections.abc import Callable
@@ -16,10 +15,11 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fit_costs import TRAINING_COST, FitCost
+from wfdsl.evaluation.manifest import TRAINING_COST, FitCost
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.gguf_file import Precision, write_gguf
 from wfdsl_rl.training.plan import DONE, RESOLVED
+from wfdsl_rl.training.samples import read_samples
 
 CARD: Final = "README.md"
 GGUF: Final = "model.gguf"
@@ -98,8 +98,7 @@ def _write_model(source: Path, made: Path, *, gguf: Precision | None) -> Any:
 def _training_cost(stages: list[Path]) -> FitCost | None:
     """What the workers of a training have cost, evaluations left out; None if samples do not say."""
     kept = [file for folder in stages for file in (folder.parent / "samples").glob("step-*.jsonl.gz")]
-    rows = (json.loads(line) for file in kept for line in gzip.decompress(file.read_bytes()).splitlines())
-    costs = [FitCost(row["calls"], row["tokens"], row["usd"]) for row in rows]
+    costs = [FitCost(row["calls"], row["tokens"], row["usd"]) for file in kept for row in read_samples(file)]
     return sum(costs, FitCost(0, 0, 0.0)) if costs else None
 
 

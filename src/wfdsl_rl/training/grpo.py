@@ -114,7 +114,8 @@ def stage_arguments(stage: Stage, train: TrainConfig, folder: Path) -> dict[str,
     Raises:
         UsageError: the processes cannot share the completions of a step evenly.
     """
-    share = completions_per_process(stage.batch_size, stage.per_device_train_batch_size or 1)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    share = share_of(stage.batch_size, stage.per_device_train_batch_size or 1, processes)
     micro = min(stage.per_device_train_batch_size or share, share)
     return {
         "output_dir": str(folder),
@@ -161,15 +162,6 @@ def _fsdp_recomputes(train: TrainConfig) -> bool:
     saves none.
     """
     return train.fsdp != "off" and train.lora is None
-
-
-def completions_per_process(batch: int, micro: int) -> int:
-    """How many of an iteration's completions each process of `accelerate launch` gets, `micro` at a time.
-
-    Raises:
-        UsageError: they cannot be shared evenly.
-    """
-    return share_of(batch, micro, int(os.environ.get("WORLD_SIZE", "1")))
 
 
 def sft_config(stage: SftStage, train: TrainConfig, folder: Path) -> SFTConfig:

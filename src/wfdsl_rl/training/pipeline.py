@@ -10,8 +10,9 @@ import errno
 import gc
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +25,7 @@ from transformers.integrations import get_reporting_integration_callbacks
 
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
-from wfdsl.interpreter.journal_file import Owner, is_alive
+from wfdsl.interpreter.journal_file import lock_for_sole_use
 from wfdsl.own_code import load_function
 from wfdsl_rl.processes import told_when_lost
 from wfdsl_rl.training.checkpoints import (
@@ -36,11 +37,11 @@ from wfdsl_rl.training.checkpoints import (
     newest_complete,
     step_of,
 )
-from wfdsl_rl.training.config import GrpoStage, SftStage
+from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 from wfdsl_rl.training.data import read_rows
 from wfdsl_rl.training.estimate import unusable
 from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
-from wfdsl_rl.training.plan import DONE, RESOLVED, RUNNING, Setup
+from wfdsl_rl.training.plan import DONE, JOURNAL, RESOLVED, Setup
 from wfdsl_rl.training.stages import drop_lines_after, train_grpo, train_sft
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
@@ -93,28 +94,12 @@ def _begin(
         _require_fresh(setup, stages)
     model = _start(setup, stages[0])
     _require_all(setup, stages)
-    _show_as_running(setup, running)
+    running.callback(os.close, lock_for_sole_use(setup.out / JOURNAL))
     if resolved is not None:
         write_whole(setup.out / RESOLVED, json.dumps(resolved, indent=2) + "\n")
     together = "" if setup.processes.count == 1 else f", {setup.processes.count} processes"
     setup.say(f"{', '.join(stages)}: everything goes to {setup.out}{together}")
     return import_gguf(model, setup.out / "imported")
-
-
-def _show_as_running(setup: Setup, running: ExitStack) -> None:
-    """Let other processes see that this one trains, by a lock, which the system takes away from a process that died.
-
-    Only the first process of a training has one. It looks for others last, so that of two that start at the same time
-    no more than one continues.
-    """
-    folder = setup.out / RUNNING
-    own = running.enter_context(closing(Owner(folder))).name
-    others = [path.name for path in folder.iterdir() if path.name != own and is_alive(folder, path.name)]
-    if others:
-        raise UsageError(
-            f"{setup.out}: process {others[0].partition('-')[0]} trains in this folder; wait until it has ended, or "
-            f"use another --out (if nothing trains there, remove {folder})"
-        )
 
 
 def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
@@ -151,13 +136,12 @@ def _run(setup: Setup, name: str, model: str) -> None:
 
 def _checkpoint(setup: Setup, name: str) -> Path | None:
     """The checkpoint that a stage resumes from; its later metrics are dropped."""
-    found = newest_complete(setup.folder(name), setup.processes.count)
-    for problem in found.skipped:
-        setup.say(f"{name}: skipped a checkpoint: {problem}")
-    if found.path is not None:
-        setup.say(f"{name}: resumes from {found.path}")
-    drop_lines_after(setup.metrics_file, name, -1 if found.path is None else step_of(found.path))
-    return found.path
+    count = setup.processes.count
+    found = newest_complete(setup.folder(name), count, say=lambda line: setup.say(f"{name}: {line}"))
+    if found is not None:
+        setup.say(f"{name}: resumes from {found}")
+    drop_lines_after(setup.metrics_file, name, -1 if found is None else step_of(found))
+    return found
 
 
 def _start(setup: Setup, first: str) -> str:
@@ -180,35 +164,46 @@ def _require_all(setup: Setup, stages: Sequence[str]) -> None:
     setup.train.require_feasible(setup.pool, stages)
     for problem in unusable(setup.train, setup.processes.count):
         raise UsageError(problem)
-    _require_arguments(setup, stages)
-    _require_model(setup.train.model)
+    require_arguments(setup.train, stages, setup.out, overlap=setup.overlap)
+    if setup.train.reward_function:
+        load_function(setup.train.reward_function)
     begun = [setup.train.stages[name] for name in stages]
+    for stage in begun:
+        if isinstance(stage, SftStage) and not stage.samples:
+            read_rows(Path(stage.rows))
+    _require_model(setup.train.model)
     if setup.has_programs and any(isinstance(stage, GrpoStage) or stage.samples for stage in begun):
         from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
 
         asyncio.run(shared_sandbox().probe())  # without it every program is unjudged, and teaches nothing
 
 
-def _require_arguments(setup: Setup, stages: Sequence[str]) -> None:
-    if setup.train.reward_function:
-        load_function(setup.train.reward_function)
+def require_arguments(train: TrainConfig, stages: Sequence[str], out: Path, *, overlap: bool) -> None:
+    """Refuse arguments of [train.trl] that TRL does not take, or that would fail once it trains.
+
+    Args:
+        out: The folder of the training; nothing is written.
+        overlap: Whether the stages are trained with TRL's asynchronous trainer.
+
+    Raises:
+        UsageError: there is one.
+    """
     for name in stages:
-        stage = setup.train.stages[name]
-        if isinstance(stage, SftStage) and not stage.samples:
-            read_rows(Path(stage.rows))
+        stage = train.stages[name]
         if not isinstance(stage, GrpoStage):
             continue
         try:
-            if setup.overlap:
+            if overlap:
                 from wfdsl_rl.training.asynchronous import async_config  # noqa: PLC0415  (as in `_run`)
 
-                async_config(stage, setup.train, setup.folder(name))
+                config = async_config(stage, train, out / name)
             else:
-                grpo_config(stage, setup.train, setup.folder(name), evaluate=False, resumed=False)
-        except (TypeError, ValueError) as error:
+                config = grpo_config(stage, train, out / name, evaluate=False, resumed=False)
+            transformers.Trainer.get_optimizer_cls_and_kwargs(config)
+        except (TypeError, ValueError, ImportError) as error:
             raise UsageError(f"train.stages.{name}, train.trl: TRL does not take these arguments: {error}") from error
     try:
-        for callback in get_reporting_integration_callbacks(setup.train.trl.get("report_to", "none")):
+        for callback in get_reporting_integration_callbacks(train.trl.get("report_to", "none")):
             callback()
     except (ValueError, RuntimeError, ImportError) as error:
         raise UsageError(f"train.trl.report_to: {error}") from error

@@ -1,7 +1,7 @@
 """What a training is: a preset or a TOML file as it is read (`Plan`), and what all of its stages share (`Setup`).
 
 OUT/resolved.json             the experiment as it was run
-OUT/running/                  a file that is locked while a process trains
+OUT/journal.db                every worker call; its lock is held while a process trains
 OUT/metrics.jsonl             every log entry of every stage
 OUT/STAGE/                    checkpoints, samples, and `final/`, which loads as a Conductor
 """
@@ -19,7 +19,7 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import offered_workers
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.manifest import is_simulated
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.experiment import run_options as options_of
 from wfdsl.interpreter.budget import UNLIMITED
@@ -43,8 +43,7 @@ DONE: Final = "done.json"
 """In `STAGE/final`, written last: the stage is complete."""
 METRICS: Final = "metrics.jsonl"
 RESOLVED: Final = "resolved.json"
-RUNNING: Final = "running"
-_JOURNAL: Final = "journal.db"
+JOURNAL: Final = "journal.db"
 _PRESETS: Final = files("wfdsl_rl.training") / "presets"
 _HONOURED: Final = ("prompt", "examples", "max_steps", "access", "without")
 """The keys of [conductor] that shape a training."""
@@ -218,7 +217,7 @@ def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOp
     with ExitStack() as stack:
         if run.journal and not is_simulated(pool):
             out.mkdir(parents=True, exist_ok=True)
-            journal = stack.enter_context(Journal(out / _JOURNAL))
+            journal = stack.enter_context(Journal(out / JOURNAL))
             options["journal"] = journal
         if experiment.budget != UNLIMITED:
             options["budget"] = budget_tracker(experiment.budget, journal)

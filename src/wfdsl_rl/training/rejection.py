@@ -16,13 +16,13 @@ from statistics import fmean
 from typing import Any, Final, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.single_calls import random_workflow
+from wfdsl.evaluation.baselines.teams import random_workflow
 from wfdsl.files import write_whole
 from wfdsl.language.completion import print_completion
 from wfdsl_rl.scoring import require_scores
 from wfdsl_rl.training.checkpoints import ends_of
 from wfdsl_rl.training.config import GrpoStage, SftStage
-from wfdsl_rl.training.data import draw_of, make_rows
+from wfdsl_rl.training.data import make_rows, seed_of
 from wfdsl_rl.training.plan import Setup
 
 ROWS: Final = "rows.jsonl"
@@ -68,8 +68,8 @@ def rejection_sampled(setup: Setup, name: str, model: Model) -> list[dict[str, A
 
 async def _best(setup: Setup, name: str, sft: SftStage, model: Model) -> list[dict[str, Any]]:
     """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
-    draw = draw_of(setup.train, name, len(setup.pool), more=_MORE)
-    rows, count = make_rows(setup, setup.tasks, count=sft.questions, draw=draw), sft.candidates
+    seed, count = seed_of(setup.train, name, more=_MORE), sft.candidates
+    rows = make_rows(setup, setup.tasks, count=sft.questions, seed=seed)
     reward, found = setup.reward(name), []
     for begin in range(0, len(rows), _TOGETHER):
         some = rows[begin : begin + _TOGETHER]

@@ -8,14 +8,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from wfdsl.evaluation.signatures import Case, signatures_of
-from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
+from wfdsl.evaluation.workflow_statistics import Case, asked_steps, entropy_bits, signatures_of
 from wfdsl.files import write_whole
 from wfdsl_rl.scoring import CUT, Sample, right_share
 
@@ -46,6 +45,11 @@ class SampleFiles:
             write_whole(path, packed)
 
 
+def read_samples(path: Path) -> list[dict[str, Any]]:
+    """The samples of a file, as `Sample.to_dict` has them."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
 @dataclass(frozen=True, slots=True)
 class Iteration:
     """Figures of one batch."""
@@ -54,7 +58,7 @@ class Iteration:
     valid: float
     choices: Mapping[str, Mapping[int, int]]
     """Calls by kind of question and worker index; dead steps are not counted."""
-    right: Mapping[str, float]
+    rewards: Mapping[str, float]
     """The mean reward by kind of question."""
     constant_groups: float
     """Share of the questions whose completions all have the same reward, so that nothing is learned from them."""
@@ -79,7 +83,7 @@ class Iteration:
         signs = signatures_of(self.cases)
         found |= {"worker_mismatch": signs.mismatch}
         found |= {} if signs.unchanged is None else {"rounds_unchanged": signs.unchanged}
-        found |= {f"reward/{kind}": reward for kind, reward in self.right.items()}
+        found |= {f"reward/{kind}": reward for kind, reward in self.rewards.items()}
         for kind, calls in self.choices.items():
             found[f"choice_entropy/{kind}"] = entropy_bits(calls)
             found |= {f"share/{kind}/{worker}": calls[worker] / sum(calls.values()) for worker in sorted(calls)}
@@ -103,7 +107,7 @@ def iteration_of(samples: Sequence[Sample]) -> Iteration:
         samples[0].step,
         1 - sum(each.scored.outcome == "invalid" for each in samples) / len(samples),
         {kind: choices[kind] for kind in sorted(choices)},
-        {kind: _mean(rewards[kind]) for kind in sorted(rewards)},
+        {kind: fmean(rewards[kind]) for kind in sorted(rewards)},
         sum(len(own) < 2 for own in groups.values()) / len(groups),
         tuple(map(_case_of, samples)),
     )
@@ -137,23 +141,13 @@ def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
     if not calls:
         return {}
     every = sorted(seconds for own in calls.values() for seconds in own)
-    slowest = max(calls, key=lambda worker: _mean(calls[worker]))
+    slowest = max(calls, key=lambda worker: fmean(calls[worker]))
     return {
         "latency_p50_s": every[len(every) // 2],
         "latency_p95_s": every[len(every) * 95 // 100],
         "slowest_worker": float(slowest),
-        "slowest_worker_s": _mean(calls[slowest]),
+        "slowest_worker_s": fmean(calls[slowest]),
     }
-
-
-def figures_of(samples: Sequence[Sample]) -> dict[str, float]:
-    """What is logged of a batch, besides what every reward logs."""
-    return {**iteration_of(samples).metrics(), **latency_of(samples)}
-
-
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found)
 
 
 _PATIENCE: Final = 10
@@ -171,8 +165,8 @@ _SPREAD: Final = 0.75
 
 
 class HealthChecks:
-    """Warns once about what was wrong for several iterations in a row, about a collapse at once, and says why
-    completions have no score."""
+    """A listener that returns the figures of each batch. It warns once about what was wrong for several iterations in a
+    row, about a collapse at once, and says why completions have no score."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -187,12 +181,15 @@ class HealthChecks:
         if "reward" in entry:
             self._entry = entry
 
-    def on_samples(self, samples: Sequence[Sample]) -> None:
-        """Check a batch."""
+    def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
+        """Check a batch; its figures."""
         self._report_unscored(samples)
-        if samples[0].row["split"] != "train":
-            return
         iteration = iteration_of(samples)
+        if samples[0].row["split"] == "train":
+            self._check(samples, iteration)
+        return {**iteration.metrics(), **latency_of(samples)}
+
+    def _check(self, samples: Sequence[Sample], iteration: Iteration) -> None:
         self._iterations.append(iteration)
         if not self._collapsed and (warning := collapse_of(self._iterations)) is not None:
             self._collapsed = True

@@ -6,8 +6,6 @@ alike, so its interval comes from resampling blocks of ten.
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from wfdsl.evaluation.statistics import Interval, rank_correlation
 from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
 from wfdsl.language.workflow import Workflow
 from wfdsl_rl.scoring import right_share
+from wfdsl_rl.training.samples import read_samples
 
 HEAD: Final = ("iterations", "valid", "accuracy", "steps", "topologies", "roles", "bits", "distinct", "new")
 _BLOCK: Final = 10
@@ -106,7 +105,7 @@ def strategies_of(folder: Path, *, every: int = _BLOCK) -> list[Strategies]:
 
 
 def _read(path: Path) -> _Iteration:
-    rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    rows = read_samples(path)
     shares = [share for row in rows if (share := right_share(row["outcomes"])) is not None]
     return _Iteration(
         rows[0]["step"],

@@ -44,8 +44,6 @@ post, get = partial(httpx2.post, timeout=60.0), partial(httpx2.get, timeout=60.0
 FLOW = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it now."\n'
 CALL_USD = 10 * 1000e-6 + 2 * 2000e-6
 """What the provider's reply costs."""
-BOUND_USD = 0.1
-"""More than any call's upper bound here, in US dollars."""
 
 
 def completion(*subtasks: str) -> str:

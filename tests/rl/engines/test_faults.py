@@ -30,7 +30,6 @@ from .conftest import (
     Provider,
     Serve,
     completion,
-    eventually,
     get,
     post,
     verdict,
@@ -122,52 +121,6 @@ def test_a_full_disk_is_an_error_that_passes_and_no_kept_reply_is_paid_twice(
     assert sum(again.values()) - 120 <= 2  # those whose replies could not be kept
 
 
-def rank(folder: Path, samples: list[dict[str, Any]], url: str) -> list[str]:
-    """The command of a process that has samples scored and prints their scores."""
-    (folder / "samples.json").write_text(json.dumps(samples))
-    script = (
-        "import json, sys; from wfdsl_rl.engines.client import RewardClient; "
-        "client = RewardClient(sys.argv[1]); found = client.score_sync(json.load(open('samples.json'))); "
-        "print(json.dumps([each['score'] for each in found])); client.close()"
-    )
-    return [sys.executable, "-c", script, url]
-
-
-@long
-def test_the_same_completions_of_two_ranks_are_paid_once(serve: Serve, provider: Provider, tmp_path: Path) -> None:
-    provider.going.clear()
-    server, samples = serve("--parallel", "4"), batch(10)
-    command = rank(tmp_path, samples, server.url)
-    ranks = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    eventually(lambda: "wfdsl_requests_in_progress 2" in get(f"{server.url}/metrics").text)
-    provider.going.set()
-
-    said = [each.communicate(timeout=300)[0] for each in ranks]
-
-    assert [json.loads(each) for each in said] == [scores(samples)] * 2
-    assert set(asked(provider).values()) == {1}
-    assert len(provider.asked) == 20
-
-
-@long
-def test_a_client_that_is_killed_and_started_again_pays_for_nothing_twice(
-    serve: Serve, provider: Provider, tmp_path: Path
-) -> None:
-    provider.delay_s = 0.1
-    server, samples = serve("--parallel", "4"), batch(10)
-    command = rank(tmp_path, samples, server.url)
-    killed = subprocess.Popen(command, cwd=tmp_path)
-    provider.wait_for(6)
-    killed.kill()
-    killed.wait()
-
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
-
-    assert json.loads(again.stdout) == scores(samples)
-    assert set(asked(provider).values()) == {1}
-    assert len(provider.asked) == 20
-
-
 def evaluation(folder: Path, tasks: int, *options: str) -> subprocess.Popen[str]:
     """A driver: a process that evaluates the workflow file on tasks, or resumes."""
     (folder / "flow.wf").write_text(FLOW)
@@ -200,29 +153,6 @@ def test_two_drivers_of_one_evaluation_do_its_work_once(provider: Provider, tmp_
     assert driver.returncode == 0
     assert len(provider.asked) == 40
     assert outcomes(tmp_path / "e") == ["right"] * 20
-
-
-@long
-def test_a_driver_that_is_killed_is_resumed_and_only_its_calls_in_flight_are_paid_twice(
-    provider: Provider, tmp_path: Path
-) -> None:
-    provider.delay_s = 0.5
-    driver = evaluation(tmp_path, 20, "--out", "e", "--parallel", "2")
-    provider.wait_for(9)
-    provider.going.clear()
-    eventually(lambda: provider.inside == 2)
-    driver.kill()
-    driver.communicate()
-    provider.going.set()
-
-    resumed = evaluation(tmp_path, 20, "--resume", "e", "--parallel", "2")
-    said = resumed.communicate(timeout=300)[1]
-
-    assert resumed.returncode == 0, said
-    assert outcomes(tmp_path / "e") == ["right"] * 20
-    assert len(set(provider.asked)) == 21  # a question's first step; the second one's text is the same for all
-    assert len(provider.asked) == 42
-    assert charged(tmp_path / "node/journal.db").calls == 42
 
 
 @long

@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from wfdsl.errors import UsageError
 from wfdsl_rl.engines.client import ServerRefused
 
 from .conftest import CALL_USD, Provider, RewardProcess, Serve, completion, eventually, get, post, verdict, write_files
@@ -119,6 +120,14 @@ async def test_a_refused_call_leaves_those_at_the_same_time(server: RewardProces
     assert calls() == 10
 
 
+def test_a_request_that_cannot_be_sent_fails_at_once(server: RewardProcess, calls: Callable[[], int]) -> None:
+    client = server.client(key="a\nb", patience_s=600.0)
+
+    with pytest.raises(UsageError):
+        client.score_sync([{"task": "t0", "completion": ONE}])
+    assert calls() == 0
+
+
 REFUSED: list[tuple[Any, int, str, str]] = [
     ("[", 400, "invalid_json", "the body must be JSON"),
     ([], 400, "invalid_json", "a JSON object"),
@@ -194,9 +203,11 @@ def test_a_key_that_has_spent_its_budget_gets_what_it_has_paid_for_and_no_call(
     server = serve("--keys", "keys.toml")
     replies = [ask(server, name) for name in ("k1", "k2", "k3", "k1")]
     server.stop()
-    replies += [ask(serve("--keys", "keys.toml"), "k2")]
+    again = serve("--keys", "keys.toml")
+    replies += [ask(again, name) for name in ("k2", "k4")]
 
-    assert replies == [(200, None), (200, None), (429, "insufficient_quota"), (200, None), (200, None)]
+    spent = (429, "insufficient_quota")
+    assert replies == [(200, None), (200, None), spent, (200, None), (200, None), spent]
     assert len(provider.asked) == 2
 
 

@@ -52,10 +52,23 @@ def shown() -> list[str]:
     return re.findall(r"`--set ([^`]+)`", table)
 
 
-def planned_with(setting: str, folder: Path) -> Plan:
-    path = folder / "small.toml"
-    path.write_text(SMALL, "utf-8")
-    return read_plan(str(path), [setting.replace('"', "")])
+def trained_with(settings: list[str], trained: Setup, folder: Path) -> tuple[Plan, list[dict[str, Any]]]:
+    """The plan of a training with these settings, and the completions that were run in it."""
+    (folder / "small.toml").write_text(SMALL, "utf-8")
+    plan = read_plan(str(folder / "small.toml"), [setting.replace('"', "") for setting in settings])
+    model = str(trained.folder("sft") / "final")
+    changed = replace(
+        trained,
+        train=replace(plan.train, model=model),
+        prompt=plan.prompt,
+        conductor=plan.experiment.conductor,
+        eval_tasks=(),
+        out=folder / "out",
+    )
+    run_pipeline(changed, ("base",))
+    assert [entry["step"] for entry in metrics(changed) if "reward" in entry] == [1, 2]
+    kept = [each for batch in samples(changed.folder("base") / "samples").values() for each in batch]
+    return plan, [each for each in kept if each["workflow"] is not None]
 
 
 def test_the_table_names_every_ablation() -> None:
@@ -74,40 +87,31 @@ def test_the_table_names_every_ablation() -> None:
     }
 
 
-@pytest.mark.parametrize("setting", shown())
-def test_an_ablation_is_trained_with(setting: str, trained: Setup, tmp_path: Path) -> None:
-    plan = planned_with(setting, tmp_path)
-    model = str(trained.folder("sft") / "final")
-    changed = replace(
-        trained,
-        train=replace(plan.train, model=model),
-        prompt=plan.prompt,
-        conductor=plan.experiment.conductor,
-        eval_tasks=(),
-        out=tmp_path / "out",
-    )
+def test_settings_of_the_table_take_from_the_conductor_and_change_rewards(trained: Setup, tmp_path: Path) -> None:
+    settings = [each for each in shown() if each.startswith("train.") and not each.endswith("step=0")]
 
-    run_pipeline(changed, ("base",))
+    plan, ran = trained_with(settings, trained, tmp_path)
 
-    assert [entry["step"] for entry in metrics(changed) if "reward" in entry] == [1, 2]
-    kept = [each for batch in samples(changed.folder("base") / "samples").values() for each in batch]
-    assert_ablated(setting, [each for each in kept if each["workflow"] is not None], changed)
+    assert (plan.train.trl["loss_type"], plan.train.grpo("base").scale_rewards) == ("dapo", "none")
+    assert {text for each in ran for text in each["workflow"]["subtasks"]} == {"Solve the question."}
+    assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {2}
+    for each in ran:
+        steps, outcomes = len(each["workflow"]["subtasks"]), each["outcomes"]
+        assert each["reward"] == pytest.approx(outcomes.count("right") / 8 - 0.01 * steps)
+        assert len(outcomes) == 8
 
 
-def assert_ablated(setting: str, ran: list[dict[str, Any]], changed: Setup) -> None:
-    """The completions that were run show what was taken from the Conductor."""
-    key, _, value = setting.partition("=")
-    if key == "train.ablation.instruction":
-        assert ran
-        assert {text for each in ran for text in each["workflow"]["subtasks"]} == {value.strip('"')}
-    elif key == "train.ablation.worker":
-        assert ran
-        assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {int(value)}
-    elif key == "conductor.access":
-        assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
-    elif key == "train.stages.base.executions":
-        assert {len(each["outcomes"]) for each in ran} == {int(value)}
-    elif key == "conductor.examples":
-        assert changed.prompt.examples.name == value
-    elif key == "train.reward.wrong":
-        assert {each["reward"] for each in ran if each["outcome"] == "wrong"} <= {float(value)}
+def test_access_to_all_or_nothing_is_trained(trained: Setup, tmp_path: Path) -> None:
+    _, ran = trained_with(["conductor.access=binary"], trained, tmp_path)
+
+    assert all(access in ([], "all") for each in ran for access in each["workflow"]["access_list"])
+
+
+def test_few_shot_sets_of_the_table_are_those_of_the_prompt(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL, "utf-8")
+    names = [each.partition("=")[2] for each in shown() if each.startswith("conductor.examples")]
+
+    plans = [read_plan(str(tmp_path / "small.toml"), [f"conductor.examples={name}"]) for name in names]
+
+    assert len(names) == 4
+    assert [plan.prompt.examples.name for plan in plans] == names

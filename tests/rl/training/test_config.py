@@ -44,23 +44,11 @@ def test_the_estimate_uses_the_papers_steps_tokens_and_cost() -> None:
     assert STEPS * OUTPUT_TOKENS <= 1820 <= STEPS * (INPUT_TOKENS + OUTPUT_TOKENS)
 
 
-@pytest.mark.parametrize("name", preset_names())
-def test_every_preset_is_whole(name: str) -> None:
-    plan = read_plan(name)
-
-    assert plan.train.stages
-    assert json.loads(json.dumps(plan.resolved()))["train"]["tasks"] == plan.train.tasks
-
-
-def test_presets_are_those_that_the_documentation_names() -> None:
-    assert preset_names() == (
-        "gym",
-        "gym-sft",
-        "paper-3b",
-        "paper-7b",
-        "qwen2.5-0.5b-lora",
-        "smollm2-135m",
-    )
+def test_presets_are_those_that_the_documentation_names_and_whole() -> None:
+    assert preset_names() == ("gym", "gym-sft", "paper-3b", "paper-7b", "qwen2.5-0.5b-lora", "smollm2-135m")
+    for plan in map(read_plan, preset_names()):
+        assert plan.train.stages
+        assert json.loads(json.dumps(plan.resolved()))["train"]["tasks"] == plan.train.tasks
 
 
 @pytest.mark.parametrize(
@@ -71,7 +59,7 @@ def test_presets_are_those_that_the_documentation_names() -> None:
         ("train.stage.iterations=8", 'train has no key "stage". Did you mean stages?'),
         ("train.stages.base.num_generations=1", "train.stages.base.num_generations must be "),
         ("train.stages.base.max_steps=0", "train.stages.base.max_steps must be "),
-        ("train.stages.base.per_device_train_batch_size=7", "does not divide the 128 completions"),
+        ("train.stages.base.per_device_train_batch_size=7", "cannot share 128 completions evenly, 7 at a time"),
         ("train.stages.more.kind=sft", "train.stages.more.rows must be given"),
         ("trane.seed=1", 'there is no table "trane"'),
         ("train.trl.max_steps=3", "train.trl.max_steps: set train.stages.NAME.max_steps instead"),
@@ -86,12 +74,6 @@ def test_a_setting_that_cannot_be_used_is_named(setting: str, message: str, caps
 
     assert code == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_stage_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["smollm2-135m", "--dry-run", "--stage", "pools"]) == 2
-
-    assert "there is no stage 'pools'; train.stages has sft, base" in capsys.readouterr().err
 
 
 def test_keys_are_few_and_those_of_trl_have_its_names_and_types() -> None:
@@ -168,21 +150,7 @@ def test_a_dry_run_counts_the_candidates_of_rejection_sampling(capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["runs"] == 4 * 100 * 16 / 0.5
 
 
-def test_a_dry_run_of_the_paper_counts_its_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mix = tmp_path / "mix.jsonl"
-    mix.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4", "kind": "math"}\n', encoding="utf-8")
-
-    code = main(["paper-7b", "--dry-run", "--set", f"train.tasks={mix}"])
-
-    out = capsys.readouterr().out
-    assert code == 0
-    assert "about 61,440 workflows\n" in out
-    assert "calls        about 184,320 (3 steps per workflow)" in out
-    assert "What is 2 + 2?" in out
-    assert "Nothing was started." in out
-
-
-def test_a_dry_run_of_the_paper_is_a_page_that_says_what_is_missing(
+def test_a_dry_run_of_the_paper_is_a_page_with_its_calls_and_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As on a new machine: no tasks, keys or GPUs."""
@@ -195,6 +163,8 @@ def test_a_dry_run_of_the_paper_is_a_page_that_says_what_is_missing(
     out = capsys.readouterr().out
     assert code == 0
     assert len(out.splitlines()) <= 60
+    assert "about 61,440 workflows\n" in out
+    assert "calls        about 184,320 (3 steps per workflow)" in out
     assert "mix.jsonl: there is no such file; write it with `wfdsl data select`" in out
     assert "set the environment variable OPENAI_API_KEY" in out
     assert "$1,462.27" in out
@@ -207,6 +177,7 @@ def test_a_dry_run_of_the_paper_is_a_page_that_says_what_is_missing(
         (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym, gym-sft"),
         (["--resume", "nowhere"], "nowhere does not hold a training"),
         (["gym", "--resume", "nowhere"], "remove the experiment"),
+        (["smollm2-135m", "--dry-run", "--stage", "pools"], "there is no stage 'pools'; train.stages has sft, base"),
         (["export", "nowhere", "-o", "out"], "nowhere does not hold a model"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -14,27 +13,21 @@ from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import offer_of
-from wfdsl_rl.training.data import Draw, is_held_out, make_rows, stage_rows, with_second_rounds
+from wfdsl_rl.training.data import make_rows, offered, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan
 
 GYM = Pool.load("gym/seven")
-RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
-END = 1
-"""The token that ends a completion."""
-KEEP = "model_id = []\nsubtasks = []\naccess_list = []"
 
 
 def test_the_same_seed_gives_the_same_rows(tasks: tuple[Task, ...], pool: Pool) -> None:
-    draw = Draw(pick=(2, 3), seed=4)
-
-    first, second = (make_rows(rows_setup(pool), tasks, count=200, draw=draw) for _ in range(2))
+    first, second = (make_rows(rows_setup(pool), tasks, count=200, pick=(2, 3), seed=4) for _ in range(2))
 
     assert first == second
-    assert first[:50] == make_rows(rows_setup(pool), tasks, count=50, draw=draw)
+    assert first[:50] == make_rows(rows_setup(pool), tasks, count=50, pick=(2, 3), seed=4)
 
 
 def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...], pool: Pool) -> None:
-    rows = make_rows(rows_setup(pool), tasks, count=2 * len(tasks), draw=Draw(seed=1))
+    rows = make_rows(rows_setup(pool), tasks, count=2 * len(tasks), seed=1)
 
     passes = [[row["task"] for row in rows[at : at + len(tasks)]] for at in (0, len(tasks))]
     assert sorted(passes[0]) == sorted(passes[1]) == sorted(task.id for task in tasks)
@@ -42,12 +35,10 @@ def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...
 
 
 def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool) -> None:
-    draw = Draw(pick=(2,), seed=9)
-
-    for row in make_rows(rows_setup(pool), tasks, count=30, draw=draw):
+    for row in make_rows(rows_setup(pool), tasks, count=30, pick=(2,), seed=9):
         offer = offer_of(row, pool)
 
-        assert offer == draw.offer(pool, row["row"])
+        assert offer == offered(pool, (2,), 9, row["row"])
         assert len(offer.indices) == 2
         for shown, true in offer.pool_indices.items():
             assert f"{shown}: {pool.entry(true).description}" in row["prompt"][-1]["content"]
@@ -57,7 +48,7 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool) -> N
 def test_second_rounds_revise_questions_of_earlier_iterations_each_once(
     tasks: tuple[Task, ...], pool: Pool, share: float, second: int
 ) -> None:
-    rows = make_rows(rows_setup(pool), tasks, count=16, draw=Draw())
+    rows = make_rows(rows_setup(pool), tasks, count=16, seed=0)
 
     found = with_second_rounds(rows, share=share, discount=0.25, per_step=4)
 
@@ -69,32 +60,12 @@ def test_second_rounds_revise_questions_of_earlier_iterations_each_once(
     assert {(row["revises"] is None, row["weight"]) for row in found} <= {(True, 0.25), (False, 1.0)}
 
 
-@given(st.integers(0, 5000), st.booleans())
-def test_subsets_that_are_held_out_are_never_trained_on(row: int, unseen: bool) -> None:
-    draw = Draw(pick=(2, 3, 4, 5, 6), held_out=0.25, unseen=unseen)
-
-    assert is_held_out(list(draw.offer(GYM, row).pool_indices.values()), 0.25) == unseen
-
-
 @given(st.integers(0, 5000))
 def test_a_subset_has_numbers_of_its_own_and_the_whole_pool_keeps_its(row: int) -> None:
-    draw = Draw(pick=(6, 7), seed=3)
-
-    true = draw.offer(GYM, row).pool_indices
+    true = offered(GYM, (6, 7), 3, row).pool_indices
 
     assert list(true) == list(range(len(true)))
     assert len(true) == 6 or list(true.values()) == list(range(7))
-
-
-def test_some_subsets_of_every_size_are_held_out_and_most_are_not() -> None:
-    for size in range(2, 7):
-        held = [is_held_out(subset, 0.25) for subset in combinations(range(7), size)]
-        assert 0 < sum(held) < len(held) / 2
-
-
-def test_a_pool_that_is_never_held_out_cannot_be_asked_for() -> None:
-    with pytest.raises(UsageError, match="widen `pick`"):
-        Draw(pick=(7,), held_out=0.25, unseen=True).offer(GYM, 0)
 
 
 def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...]) -> None:

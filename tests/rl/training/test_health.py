@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,15 @@ import pytest
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import CUT, Sample, Scored
-from wfdsl_rl.training.samples import HealthChecks, Iteration, SampleFiles, collapse_of, iteration_of, warnings_for
+from wfdsl_rl.training.samples import (
+    HealthChecks,
+    Iteration,
+    SampleFiles,
+    collapse_of,
+    iteration_of,
+    read_samples,
+    warnings_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +97,7 @@ def test_a_problem_is_told_once_and_only_after_it_has_lasted() -> None:
 
     counts = []
     for at in range(19):
-        checks.on_samples(batch() if at == 0 else bad)
+        checks(batch() if at == 0 else bad)
         counts.append(len(said))
 
     assert counts == [0] * 10 + [1] * 9
@@ -101,7 +108,7 @@ def test_a_problem_that_goes_away_is_forgotten() -> None:
     checks = HealthChecks(said.append)
 
     for at in range(30):
-        checks.on_samples(batch(lambda number: {"row": number}) if at % 10 else batch())
+        checks(batch(lambda number: {"row": number}) if at % 10 else batch())
 
     assert said == []
 
@@ -111,7 +118,7 @@ def test_a_reason_for_missing_scores_is_told_once_also_in_evaluations() -> None:
     checks = HealthChecks(said.append)
 
     for split, reason in (("eval", "down"), ("train", "down"), ("train", "slow")):
-        checks.on_samples(batch(first(1, outcome="failed", problem=reason), split=split))
+        checks(batch(first(1, outcome="failed", problem=reason), split=split))
 
     assert ["down" in line for line in said] == [True, False]
 
@@ -160,7 +167,7 @@ def test_a_collapse_is_told_once() -> None:
     checks = HealthChecks(said.append)
 
     for at in range(15):
-        checks.on_samples(batch(first(40 if at > 4 else 0, worker=2), step=at))
+        checks(batch(first(40 if at > 4 else 0, worker=2), step=at))
 
     assert len(said) == 1
     assert "worker 2" in said[0]
@@ -172,7 +179,7 @@ def test_a_worker_that_does_not_fit_is_told_of_once_it_has_lasted() -> None:
 
     for at in range(25):
         change = lambda number: {"outcome": "wrong"} if number % 16 else {"worker": 3}  # noqa: E731
-        checks.on_samples(batch(change, step=at))
+        checks(batch(change, step=at))
 
     assert sum("worker 3" in line for line in said) == 1
 
@@ -197,5 +204,4 @@ def test_a_file_of_samples_has_what_the_figures_need(tmp_path: Path) -> None:
     SampleFiles(tmp_path)(batch())
 
     (path,) = tmp_path.iterdir()
-    kept = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-    assert kept == [json.loads(json.dumps(each.to_dict())) for each in batch()]
+    assert read_samples(path) == [json.loads(json.dumps(each.to_dict())) for each in batch()]

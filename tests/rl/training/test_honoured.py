@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl_rl.training.data import Draw, make_rows
+from wfdsl_rl.cli.train import main
+from wfdsl_rl.training.data import make_rows
 from wfdsl_rl.training.plan import Setup, read_plan
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def setup_of(tmp_path: Path, *settings: str) -> Setup:
 
 
 def rows_of(setup: Setup) -> list[dict[str, Any]]:
-    return make_rows(setup, setup.tasks, count=2, draw=Draw())
+    return make_rows(setup, setup.tasks, count=2, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -97,17 +99,31 @@ def test_arguments_of_trl_that_keys_of_ours_set_are_refused(key: str, ours: str)
     assert ours in str(refused.value)
 
 
-@pytest.mark.parametrize("table", [{"bf17": True}, {"epsilon": "yes"}, {"loss_type": "foo"}])
-def test_arguments_that_trl_does_not_take_are_refused(table: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "learning_rat=1",
+        "epsilon=yes",
+        "loss_type=foo",
+        "use_vllm=no",
+        "vllm_gpu_memory_utilization=abc",
+        "temperature=0",
+        "optim=adamw_8bit",
+        "optim=adamx",
+        "report_to=nonsense",
+    ],
+)
+def test_a_dry_run_refuses_arguments_that_trl_does_not_take_or_cannot_run(
+    setting: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("trl", reason="needs trl, in the extra rl")
-    from wfdsl_rl.training.grpo import grpo_config
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
 
-    train = replace(read_plan(PRESET).train, trl=table)
+    assert main([PRESET, "--dry-run", "--set", f"train.trl.{setting}"]) == 2
 
-    with pytest.raises(UsageError) as refused:
-        grpo_config(train.grpo("base"), train, tmp_path, evaluate=False, resumed=False)
-
-    assert next(iter(table)) in str(refused.value)
+    said = capsys.readouterr().err
+    assert "train.trl" in said
+    assert all(part in said for part in setting.split("=")[1:] if part.isalpha())
 
 
 def test_a_reward_that_is_not_a_table_is_refused() -> None:

@@ -10,9 +10,8 @@ import os
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
@@ -21,8 +20,7 @@ from wfdsl_rl.cli.train import main
 from wfdsl_rl.training.plan import Plan, read_plan
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPTS = sorted((ROOT / "docs/examples/gpus").glob("*.sh"))
-NAMES = [path.stem for path in SCRIPTS]
+SCRIPTS = {path.stem: path for path in sorted((ROOT / "docs/examples/gpus").glob("*.sh"))}
 SERVER = "2-gpus-and-vllm-server"
 RECORDER = """#!/bin/sh
 name=$(basename "$0")
@@ -37,48 +35,34 @@ exit "${EXIT_CODE:-0}"
 """
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A program that a script started."""
 
-    gpus: tuple[str, ...]
+    gpus: list[str]
     dev_mode: str
     process: int
-    arguments: tuple[str, ...]
+    arguments: list[str]
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """What a script started."""
 
     exit_code: int
     calls: dict[str, Call]
 
     @property
-    def processes(self) -> int:
-        """How many processes of the training it starts."""
+    def training(self) -> tuple[Call, list[str]]:
+        """The training's first program, and the arguments of wfdsl-train."""
         if "torchrun" not in self.calls:
-            return 1
-        flag, count, *rest = self.calls["torchrun"].arguments
-        assert (flag, *rest[:2]) == ("--nproc_per_node", "-m", "wfdsl_rl.cli.train")
-        return int(count)
-
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """The GPUs of the training."""
-        return (self.calls.get("torchrun") or self.calls["wfdsl-train"]).gpus
-
-    @property
-    def words(self) -> list[str]:
-        """The arguments of wfdsl-train."""
-        if "torchrun" in self.calls:
-            return list(self.calls["torchrun"].arguments[4:])
-        return list(self.calls["wfdsl-train"].arguments)
+            return self.calls["wfdsl-train"], self.calls["wfdsl-train"].arguments
+        call = self.calls["torchrun"]
+        assert call.arguments[:4] == ["--nproc_per_node", str(len(call.gpus)), "-m", "wfdsl_rl.cli.train"]
+        return call, call.arguments[4:]
 
     @property
     def plan(self) -> Plan:
         """The training."""
-        experiment, *rest = self.words
+        experiment, *rest = self.training[1]
         assert rest[::2] == ["--set"] * (len(rest) // 2)
         return read_plan(experiment, rest[1::2])
 
@@ -86,7 +70,7 @@ class Launch:
 def launched(name: str, folder: Path, *more: str, exit_code: int = 0) -> Launch:
     """Run a script with stand-ins for all that it starts."""
     environment = {**stand_ins(name, folder), "EXIT_CODE": str(exit_code)}
-    done = subprocess.run(["sh", _script(name), *more], env=environment, timeout=60, check=False)
+    done = subprocess.run(["sh", SCRIPTS[name], *more], env=environment, timeout=60, check=False)
     return Launch(done.returncode, calls_in(folder))
 
 
@@ -98,33 +82,16 @@ def stand_ins(name: str, folder: Path) -> dict[str, str]:
     for program in ("torchrun", "wfdsl-train", "vllm"):
         (programs / program).write_text(RECORDER)
         (programs / program).chmod(0o755)
-    return {
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "CALLS": str(calls),
-        "AWAITED": "vllm" if name == SERVER else "",
-    }
+    awaited = "vllm" if name == SERVER else ""
+    return {"PATH": f"{programs}:{os.environ['PATH']}", "CALLS": str(calls), "AWAITED": awaited}
 
 
 def calls_in(folder: Path) -> dict[str, Call]:
-    return {path.name: _call(path) for path in (folder / "calls").iterdir() if not path.suffix}
+    found = {path.name: path.read_text().splitlines() for path in (folder / "calls").iterdir() if not path.suffix}
+    return {name: Call(each[0].split(","), each[1], int(each[2]), each[3:]) for name, each in found.items()}
 
 
-def _script(name: str) -> Path:
-    return ROOT / f"docs/examples/gpus/{name}.sh"
-
-
-def _call(path: Path) -> Call:
-    gpus, dev_mode, process, *arguments = path.read_text().splitlines()
-    return Call(tuple(gpus.split(",")), dev_mode, int(process), tuple(arguments))
-
-
-def dry_run(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main([*words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_starts_one_process_on_each_gpu_that_it_names_and_passes_arguments_on(
     name: str, tmp_path: Path
 ) -> None:
@@ -132,36 +99,37 @@ def test_a_script_starts_one_process_on_each_gpu_that_it_names_and_passes_argume
     more = launched(name, tmp_path, "--out", "a folder", exit_code=3)
     resumed = launched(name, tmp_path, "--resume", "a folder")
 
-    assert plain.processes == len(plain.gpus) == int(name.partition("-")[0]) == plain.plan.train.processes
-    assert (plain.exit_code, more.exit_code, more.words[-2:]) == (0, 3, ["--out", "a folder"])
-    assert resumed.words == ["--resume", "a folder"]
+    assert len(plain.training[0].gpus) == int(name.partition("-")[0]) == plain.plan.train.processes
+    assert (plain.exit_code, more.exit_code, more.training[1][-2:]) == (0, 3, ["--out", "a folder"])
+    assert resumed.training[1] == ["--resume", "a folder"]
     train = plain.plan.train
     assert (train.lora is not None, train.fsdp == "off") == (("lora" in name),) * 2
     assert {stage.learning_rate for stage in train.stages.values()} == {1e-5 if "lora" in name else 1e-6}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_fits_and_says_what_the_dry_run_says_that_it_needs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = launched(name, tmp_path, "--dry-run", "--set", f"train.model={seven(tmp_path / 'model')}").words
+    _, words = launched(name, tmp_path, "--dry-run", "--set", f"train.model={seven(tmp_path / 'model')}").training
     monkeypatch.chdir(tmp_path)
 
-    memory = sum(dry_run(words, capsys)["memory"].values())
+    assert main([*words, "--json"]) == 0
 
+    memory = sum(json.loads(capsys.readouterr().out)["memory"].values())
     assert memory < 60  # of 80 GB, activations of 8 completions need about 15
-    script = (ROOT / f"docs/examples/gpus/{name}.sh").read_text()
-    assert f" {memory:,.0f} GiB of {'the' if name.startswith('1-') else 'each'} GPU" in script
+    whose = "the" if name.startswith("1-") else "each"
+    assert f" {memory:,.0f} GiB of {whose} GPU" in SCRIPTS[name].read_text()
 
 
 def test_the_server_has_a_gpu_of_its_own_and_what_the_training_asks_for(tmp_path: Path) -> None:
     launch = launched(SERVER, tmp_path)
     server, train = launch.calls["vllm"], launch.plan.train
 
-    assert server.gpus == ("2",)
-    assert not {*server.gpus} & {*launch.gpus}
+    assert server.gpus == ["2"]
+    assert "2" not in launch.training[0].gpus
     assert (train.trl["use_vllm"], train.trl["vllm_mode"]) == (True, "server")
-    assert server.arguments[:2] == ("serve", train.model)
+    assert server.arguments[:2] == ["serve", train.model]
     options = dict(zip(server.arguments[2::2], server.arguments[3::2], strict=True))
     assert options["--max-model-len"] == str(train.trl["vllm_max_model_length"])
     assert train.trl["vllm_server_base_url"] == f"http://{options['--host']}:{options['--port']}"
@@ -192,7 +160,7 @@ def test_the_server_ends_with_the_training(exit_code: int, tmp_path: Path) -> No
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_the_server_and_the_training(number: int, exit_code: int, tmp_path: Path) -> None:
     environment = {**stand_ins(SERVER, tmp_path), "AWAITED": "stop"}
-    with subprocess.Popen(["sh", _script(SERVER)], env=environment) as script:
+    with subprocess.Popen(["sh", SCRIPTS[SERVER]], env=environment) as script:
         while script.poll() is None and {*calls_in(tmp_path)} != {"vllm", "torchrun"}:
             time.sleep(0.05)
 

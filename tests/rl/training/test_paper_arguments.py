@@ -14,10 +14,9 @@ for package in ("torch", "transformers", "datasets", "trl"):
 
 from tests.rl.training.toy import rows_setup  # noqa: E402
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS  # noqa: E402
-from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.tasks.task import Task  # noqa: E402
-from wfdsl_rl.training.data import Draw, make_rows  # noqa: E402
-from wfdsl_rl.training.grpo import completions_per_process, grpo_config  # noqa: E402
+from wfdsl_rl.training.data import make_rows  # noqa: E402
+from wfdsl_rl.training.grpo import grpo_config  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,16 +70,17 @@ OURS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize(("name", "value"), [*PAPERS.items(), *OURS.items()])
-def test_an_argument_is_the_papers_or_the_choice_that_we_name(
-    preset: str, name: str, value: Any, tmp_path: Path
-) -> None:
-    train = read_plan(preset).train
+def test_arguments_are_the_papers_or_the_choices_that_we_name(preset: str, tmp_path: Path) -> None:
+    train, wanted = read_plan(preset).train, {**PAPERS, **OURS}
 
     config = grpo_config(train.grpo("base"), train, tmp_path, evaluate=False, resumed=False)
 
-    found = getattr(config, name)
-    assert (found.value if hasattr(found, "value") else found) == value
+    found = {name: getattr(config, name) for name in wanted}
+    assert {name: getattr(each, "value", each) for name, each in found.items()} == wanted
+    generated = config.per_device_train_batch_size * config.steps_per_generation
+    assert generated == config.per_device_train_batch_size * config.gradient_accumulation_steps == 256
+    assert generated / config.num_generations == 4
+    assert config.per_device_train_batch_size == 8
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -93,25 +93,17 @@ def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_
     assert (recursion.max_steps, recursion.batch_size) == (20, 256)
     assert (recursion.forced, recursion.discount) == (0.5, 0.25)
     assert recursion.tasks != train.tasks
-    for name in ("pools", "recursion"):
+    for name in train.stages:
         config = grpo_config(train.grpo(name), train, tmp_path, evaluate=False, resumed=False)
         assert (config.num_generations, config.learning_rate, config.beta, config.temperature) == (64, 1e-6, 0.0, 1.0)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_each_stage_saves_a_checkpoint_before_its_end(preset: str, tmp_path: Path) -> None:
-    train = read_plan(preset).train
-
-    for stage in train.stages:
-        config = grpo_config(train.grpo(stage), train, tmp_path, evaluate=False, resumed=False)
-        assert 2 * config.save_steps < config.max_steps
+        assert 2 * config.save_steps < config.max_steps  # a checkpoint before its end
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
     plan = read_plan(preset)
     task = Task(id="longest", question="q" * LONGEST_QUESTION, gold="1", kind="text")
-    row = make_rows(rows_setup(plan.pool, plan.prompt, max_steps=plan.max_steps), [task], count=1, draw=Draw())[0]
+    row = make_rows(rows_setup(plan.pool, plan.prompt, max_steps=plan.max_steps), [task], count=1, seed=0)[0]
     stage = plan.train.grpo("recursion")
     first = "c" * (CHARS_PER_TOKEN * stage.max_completion_length)
     reply = "r" * (MAX_RESPONSE_CHARS + 1)
@@ -126,29 +118,6 @@ def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_an_iteration_is_256_completions_of_4_questions(preset: str, tmp_path: Path) -> None:
-    train = read_plan(preset).train
-
-    config = grpo_config(train.grpo("base"), train, tmp_path, evaluate=False, resumed=False)
-
-    generated = config.per_device_train_batch_size * config.steps_per_generation
-    assert generated == config.per_device_train_batch_size * config.gradient_accumulation_steps == 256
-    assert config.per_device_train_batch_size == 8
-    assert generated / config.num_generations == 4
-
-
-def test_processes_share_the_completions_of_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completions_per_process(256, 64) == 256
-    monkeypatch.setenv("WORLD_SIZE", "2")
-
-    assert completions_per_process(256, 64) == completions_per_process(256, 256) == 128
-    with pytest.raises(UsageError, match="2 processes cannot share 255 completions evenly, 1 at a time"):
-        completions_per_process(255, 1)
-    with pytest.raises(UsageError, match="change prompts_per_step, num_generations or per_device_train_batch_size"):
-        completions_per_process(256, 96)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
 def test_each_choice_that_a_preset_marks_is_on_the_page_with_its_value_and_a_reason(preset: str) -> None:
     choices = marked_choices(ROOT / f"src/wfdsl_rl/training/presets/{preset}.toml")
 
@@ -157,18 +126,12 @@ def test_each_choice_that_a_preset_marks_is_on_the_page_with_its_value_and_a_rea
     assert [f"{key} = {value}" for key, value in choices.items() if f"`{key} = {value}`" not in chosen()] == []
 
 
-@pytest.mark.parametrize(("name", "value"), OURS.items())
-def test_each_argument_of_ours_is_on_the_page_with_its_value_and_a_reason(name: str, value: Any) -> None:
-    written = "none" if value is None else json.dumps(value)
+def test_each_argument_of_ours_is_on_the_page_with_its_value_and_a_reason() -> None:
+    written = {f"{name} = {'none' if value is None else json.dumps(value)}" for name, value in OURS.items()}
 
-    assert f"`{name} = {written}`" in chosen() or f"`train.trl.{name} = {written}`" in chosen()
-
-
-def test_each_row_of_the_page_has_a_reason() -> None:
+    assert [each for each in written if f"`{each}`" not in chosen() and f"`train.trl.{each}`" not in chosen()] == []
     assert len(rows_of_the_page()) > 25
-    for row in rows_of_the_page():
-        assert len(row) == 3
-        assert all(row), row
+    assert all(len(row) == 3 and all(row) for row in rows_of_the_page())
 
 
 def marked_choices(path: Path) -> dict[str, str]:

@@ -13,8 +13,9 @@ for package in ("torch", "transformers", "datasets", "trl", "peft"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 from tests.rl.training.test_training_interrupted import counting  # noqa: E402
-from tests.rl.training.toy import SKILL, TRAIN, a_pool, metrics, same, samples  # noqa: E402
+from tests.rl.training.toy import SKILL, TRAIN, a_pool, metrics, same, with_stage  # noqa: E402
 from wfdsl.api import analyze  # noqa: E402
+from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training.config import LoraConfig, SftStage  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.rejection import ROWS, rejection_sampled  # noqa: E402
@@ -91,8 +92,9 @@ def test_the_model_can_write_the_candidates_itself(trained: Setup, tmp_path: Pat
     assert able > 0.6 * len(rows)
 
 
-def test_adapters_learn_from_workflows_and_then_from_rewards(trained: Setup, tmp_path: Path) -> None:
+def test_adapters_learn_from_workflows_and_then_from_rewards_and_are_exported(trained: Setup, tmp_path: Path) -> None:
     setup = generic(trained, tmp_path, lora=LoraConfig(r=4, lora_alpha=8))
+    setup = replace(setup, train=with_stage(setup.train, "base", max_steps=2), eval_tasks=())
 
     final = run_pipeline(setup, ("sft", "base"))
 
@@ -100,12 +102,21 @@ def test_adapters_learn_from_workflows_and_then_from_rewards(trained: Setup, tmp
     assert not (setup.folder("sft") / "final" / "adapter_config.json").exists()
     assert not same(setup.folder("sft") / "final", trained.folder("sft") / "final")
     assert not same(final, setup.folder("sft") / "final")
-    assert len(samples(setup.folder("base") / "samples")) == 6 + 4
+    checkpoint, whole = setup.folder("base") / "checkpoint-2", tmp_path / "whole"
+    assert (checkpoint / "adapter_config.json").exists()
+    assert main(["export", str(checkpoint), "-o", str(whole)]) == 0
+    assert not (whole / "adapter_config.json").exists()
+    assert same(whole, final)
 
 
-def test_an_interrupted_sft_stage_comes_to_the_same_weights(trained: Setup, tmp_path: Path) -> None:
+def test_an_interrupted_sft_stage_of_few_rows_comes_to_its_last_step_and_the_same_weights(
+    trained: Setup, tmp_path: Path
+) -> None:
     whole = generic(trained, tmp_path / "whole", lora=LoraConfig(r=4, lora_alpha=8))
-    run_pipeline(whole, ("sft",))
+    rejection_sampled(whole, "sft", NO_MODEL)
+    file = whole.folder("sft") / ROWS
+    file.write_text("".join(file.read_text("utf-8").splitlines(keepends=True)[:20]), "utf-8")  # others were not graded
+    run_pipeline(whole, ("sft",), resume=True)
     begun = replace(whole, out=tmp_path / "begun")
     shutil.copytree(whole.out, begun.out)
     for name in ("checkpoint-4", "final"):
@@ -116,18 +127,4 @@ def test_an_interrupted_sft_stage_comes_to_the_same_weights(trained: Setup, tmp_
 
     assert any("resumes from" in line and "checkpoint-2" in line for line in said)
     assert same(begun.folder("sft") / "final", whole.folder("sft") / "final")
-
-
-def test_an_sft_stage_of_few_rows_is_not_trained_beyond_its_last_step(trained: Setup, tmp_path: Path) -> None:
-    setup = generic(trained, tmp_path, lora=LoraConfig(r=4, lora_alpha=8))
-    rejection_sampled(setup, "sft", NO_MODEL)
-    file, final = setup.folder("sft") / ROWS, setup.folder("sft") / "final"
-    lines = file.read_text("utf-8").splitlines(keepends=True)
-    file.write_text("".join(lines[:20]), "utf-8")  # as where others could not be graded
-    run_pipeline(setup, ("sft",), resume=True)
-    final.rename(tmp_path / "whole")
-
-    run_pipeline(setup, ("sft",), resume=True)
-
-    assert same(final, tmp_path / "whole")
-    assert [line["step"] for line in metrics(setup) if "train_loss" in line][-1] == SFT.max_steps
+    assert [line["step"] for line in metrics(begun) if "train_loss" in line][-1] == SFT.max_steps

@@ -119,6 +119,16 @@ def test_what_changes_the_result_is_named_and_refused(
     assert (folder / "out/resolved.json").read_bytes() == before
 
 
+def test_another_number_of_processes_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    in_file("out/resolved.json", '"processes": 1', '"processes": 2')(folder)
+
+    assert main(["--resume", "out"]) == main(["train.toml", "--out", "b", "--set", "train.processes=2"]) == 2
+
+    resumed, asked = capsys.readouterr().err.splitlines()
+    assert "processes changed since the training began" in resumed
+    assert "train.processes is 2, and 1 was started" in asked
+
+
 def test_a_setting_that_changes_the_result_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--resume", "out", "--set", "train.seed=1"]) == 2
 

@@ -1,4 +1,4 @@
-"""What the function that TRL calls counts and tells, besides rewards, in a training."""
+"""What a stage's reward logs and keeps of a batch, and that its calls are made once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import pytest
 
 from tests.rl.training.toy import rows_setup
 from wfdsl.experiment import Experiment
-from wfdsl.interpreter.budget import Budget
-from wfdsl.interpreter.record import BudgetExhausted
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.scoring import NoScore, Sample
-from wfdsl_rl.training.data import Draw, make_rows
+from wfdsl_rl.training.data import make_rows
 from wfdsl_rl.training.plan import run_options
 from wfdsl_rl.training.samples import latency_of
 
@@ -34,13 +31,9 @@ async def up(messages: list[dict[str, Any]]) -> str:
     return "yes"
 
 
-async def down(messages: list[dict[str, Any]]) -> str:
-    raise ConnectionError("the line is dead")
-
-
 def rows(tasks: Sequence[Task], prompt: Prompt, split: str = "train", pool: Pool | None = None) -> list[dict[str, Any]]:
     offered = pool or Pool.from_functions([up])
-    return make_rows(rows_setup(offered, prompt), tasks, count=2, draw=Draw(), split=split)
+    return make_rows(rows_setup(offered, prompt), tasks, count=2, seed=0, split=split)
 
 
 async def asked(reward: Reward, batch: list[dict[str, Any]], texts: list[str], step: int = 0) -> dict[str, float]:
@@ -54,19 +47,6 @@ async def asked(reward: Reward, batch: list[dict[str, Any]], texts: list[str], s
         **{name: [row[name] for row in batch] for name in batch[0] if name != "prompt"},
     )
     return logged
-
-
-async def test_a_training_without_outcomes_stops_and_an_evaluation_does_not(
-    tasks: tuple[Task, ...], prompt: Prompt
-) -> None:
-    told: list[Sequence[Sample]] = []
-    reward = Reward(Pool.from_functions([down]), tasks, end_of_text=END, listeners=[told.append])
-
-    await asked(reward, rows(tasks, prompt, "eval"), [RIGHT, RIGHT])
-
-    assert [sample.reward for sample in told[0]] == [None, None]
-    with pytest.raises(NoScore):
-        await asked(reward, rows(tasks, prompt), [RIGHT, RIGHT])
 
 
 async def test_what_listeners_return_is_logged(tasks: tuple[Task, ...], prompt: Prompt) -> None:
@@ -111,18 +91,6 @@ async def test_a_step_that_is_repeated_makes_no_call_twice_and_another_stage_mak
             await asked(reward, rows(tasks, prompt), [RIGHT, RIGHT])
 
     assert len(made) == calls
-
-
-async def test_a_spent_budget_stops_the_training_and_counts_earlier_sessions(
-    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
-) -> None:
-    pool, experiment = Pool.from_functions([up]), Experiment(budget=Budget(calls=3))
-
-    with run_options(experiment, pool, tmp_path) as options:
-        await asked(Reward(pool, tasks, end_of_text=END, options=options), rows(tasks, prompt), [RIGHT] * 2)
-
-    with run_options(experiment, pool, tmp_path) as options, pytest.raises(BudgetExhausted):
-        await asked(Reward(pool, tasks, end_of_text=END, options=options), rows(tasks, prompt), [RIGHT] * 2, 1)
 
 
 async def test_the_slowest_worker_is_logged(tasks: tuple[Task, ...], prompt: Prompt) -> None:

@@ -116,18 +116,6 @@ def test_processes_that_cannot_share_completions_are_refused_as_at_a_start(
     assert str(refused.value) in said
 
 
-@pytest.mark.parametrize(
-    "setting",
-    ["vllm_gpu_memory_utilization=abc", "use_vllm=no"],
-)
-def test_arguments_of_trl_that_the_dry_run_reads_have_their_types(
-    setting: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["gym", "--dry-run", "--set", f"train.trl.{setting}"]) == 2
-
-    assert f"train.trl.{setting.partition('=')[0]}" in capsys.readouterr().err
-
-
 def test_what_is_missing_says_what_to_do(dry_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "find_spec", lambda _: None)
     for variable in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):

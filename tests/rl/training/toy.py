@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import shutil
@@ -19,6 +18,7 @@ from wfdsl.language.workflow import Step, Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
+from wfdsl_rl.training.samples import read_samples
 
 if TYPE_CHECKING:
     from wfdsl_rl.training.plan import Setup
@@ -211,10 +211,7 @@ def same(one: Path, other: Path) -> bool:
 
 def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The completions that a stage kept, by file."""
-    return {
-        path.name: [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-        for path in sorted(folder.glob("*.jsonl.gz"))
-    }
+    return {path.name: read_samples(path) for path in sorted(folder.glob("*.jsonl.gz"))}
 
 
 def metrics(setup: Setup) -> list[dict[str, Any]]:
