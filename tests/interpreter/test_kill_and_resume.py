@@ -16,7 +16,7 @@ from tests.interpreter.chat_server import ChatServer
 from tests.interpreter.stopping import broken_by_a_cancel, broken_by_a_kill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 WIDTH = 38
@@ -84,14 +84,12 @@ def _as_asked(step: int) -> str:
     return SUBTASKS[step] if step >= WIDTH else f"Q\n\n{SUBTASKS[step]}"
 
 
+@pytest.mark.parametrize("broken_by", [broken_by_a_kill, broken_by_a_cancel])
 @pytest.mark.parametrize("moment", range(8))
-def test_a_run_that_is_killed_at_any_moment_keeps_its_promises(tmp_path: Path, moment: int) -> None:
-    assert broken_by_a_kill(moment, tmp_path / "journal.db") == []
-
-
-@pytest.mark.parametrize("moment", range(8))
-def test_a_run_that_is_cancelled_at_any_moment_keeps_its_promises(tmp_path: Path, moment: int) -> None:
-    assert broken_by_a_cancel(moment, tmp_path / "journal.db") == []
+def test_a_run_that_is_killed_or_cancelled_at_any_moment_keeps_its_promises(
+    tmp_path: Path, moment: int, broken_by: Callable[[int, Path], list[str]]
+) -> None:
+    assert broken_by(moment, tmp_path / "journal.db") == []
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,14 @@ def test_a_dry_run_says_the_price_and_neither_asks_nor_writes(
     assert (len(server.asked), len(summaries(default_path()))) == (5, 1)
 
 
-def test_an_interrupted_redo_is_resumed(first: Run, server: ChatServer) -> None:
+def test_an_interrupted_redo_is_resumed_and_can_be_redone(first: Run, server: ChatServer) -> None:
     spent = main(["runs", "redo", first.id, "--step", "left", "--budget-calls", "1"])
     resumed = main(["runs", "resume", "last", "--budget-calls", "9"])
 
     assert (spent, resumed) == (4, 0)
     assert server.asked[5:] == ["Go left.", "Check it.", "Choose."]
+    assert main(["runs", "redo", "last", "--step", "choose"]) == 0
+    assert server.asked[8:] == ["Choose."]
 
 
 def test_a_pool_that_has_changed_is_noticed_before_anything_is_asked(
@@ -161,12 +163,3 @@ async def test_a_program_redoes_a_step(first: Run, server: ChatServer) -> None:
     assert len(server.asked) == 9
     assert again.id != first.id
     assert again.settings["origin"]["step"] == "3"
-
-
-@pytest.mark.usefixtures("first")
-def test_a_redo_can_be_redone(server: ChatServer) -> None:
-    main(["runs", "redo", "last", "--step", "left"])
-
-    code = main(["runs", "redo", "last", "--step", "choose"])
-
-    assert (code, server.asked[8:]) == (0, ["Choose."])
