@@ -71,11 +71,10 @@ HOMES = {
     "numpy": ["evaluation.baselines."],
     "openai": ["workers.openai_api"],
     "opentelemetry": ["interpreter.telemetry"],
-    "platformdirs": ["language.grammar", "interpreter.journal_file"],
+    "platformdirs": ["interpreter.journal_file"],
     "prometheus_client": ["server.metrics"],
     "pyarrow": ["tasks."],
     "pydantic": [
-        "conductor.named",
         "evaluation.",
         "interpreter.config",
         "interpreter.record",
@@ -93,7 +92,7 @@ HOMES = {
     "starlette": ["cli.view", "server.", "viewer."],
     "sympy": ["grading.math_worker"],
     "torch": [
-        "evaluation.baselines.trained_routers",
+        "evaluation.baselines.routers",
         "workers.constrained_decoding",
         "workers.transformers_local",
     ],
@@ -190,7 +189,7 @@ def test_packages_of_others_are_imported_only_where_they_belong(package: str) ->
 @pytest.fixture(scope="module")
 def grammars_in_the_cache() -> None:
     """Lark, which is needed only once, imports what nothing else needs."""
-    warm_up = "from wfdsl.api import analyze, analyze_file_text; analyze(''); analyze_file_text('')"
+    warm_up = "from wfdsl.api import analyze; analyze(''); analyze('', form='wf')"
     subprocess.run([sys.executable, "-c", warm_up], timeout=60, check=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 
 import wfdsl
 from wfdsl import Conductor, Pool, Step, UsageError, Workflow, analyze, run_sync
-from wfdsl.api import analyze_file_text
 from wfdsl.testing import ScriptedWorker
 
 TEXT = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]'
@@ -129,7 +129,7 @@ def test_what_cannot_be_drawn_says_how_a_workflow_is_read(draw: Any, value: Any)
         draw(value)
 
 
-@pytest.mark.parametrize("read", [analyze, wfdsl.parse, analyze_file_text])
+@pytest.mark.parametrize("read", [analyze, wfdsl.parse, partial(analyze, form="wf")])
 @pytest.mark.parametrize(
     ("text", "message"),
     [(TEXT.encode(), 'data.decode("utf-8")'), (Path("plan.wf"), "wfdsl.load(FILE)"), (None, "(got NoneType)")],

@@ -1,4 +1,4 @@
-"""Pools: indices, subsets, prices, and what they open and close."""
+"""Pools: indices, subsets, and what they open and close."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from wfdsl import Step, Workflow, run
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Reply, Usage
-from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.protocols import Call, Reply
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
 ASK = Call(({"role": "user", "content": "?"},))
@@ -25,36 +25,23 @@ def _pool() -> Pool:
     return Pool([_entry("a", tags=("x",)), _entry("b", tags=("x", "y"), fallback="c"), _entry("c")])
 
 
-def test_a_worker_that_is_not_there_is_told_apart_from_those_that_are() -> None:
-    with pytest.raises(UsageError, match='the pool "pool" has no worker 7; it has 0, 1, 2'):
-        _pool().entry(7)
-
-
-def test_a_subset_keeps_its_indices() -> None:
-    part = _pool().subset([2, 0])
+def test_a_subset_keeps_its_indices_or_is_renumbered_and_has_no_fallback_that_it_does_not_offer() -> None:
+    pool = _pool()
+    part, renumbered = pool.subset([2, 0]), pool.subset([2, 0], renumber=True)
 
     assert (part.indices, part.names) == ((0, 2), ("a", "c"))
-
-
-def test_a_subset_is_renumbered_in_the_order_asked_for() -> None:
-    part = _pool().subset([2, 0], renumber=True)
-
-    assert (part.indices, part.names) == ((0, 1), ("c", "a"))
-
-
-def test_a_subset_has_no_fallback_that_it_does_not_offer() -> None:
-    pool = _pool()
-
+    assert (renumbered.indices, renumbered.names) == ((0, 1), ("c", "a"))
     assert pool.subset([1]).entry(1).fallback is None
-    assert pool.subset([1, 2]).entry(1).fallback == "c"
-    assert pool.entry(1).fallback == "c"
+    assert pool.subset([1, 2]).entry(1).fallback == pool.entry(1).fallback == "c"
 
 
-def test_a_subset_of_nothing_or_of_strangers_is_refused() -> None:
-    with pytest.raises(UsageError, match="has no workers"):
-        _pool().subset([])
+def test_workers_that_are_not_there_are_told_apart_from_those_that_are() -> None:
+    with pytest.raises(UsageError, match='the pool "pool" has no worker 7; it has 0, 1, 2'):
+        _pool().entry(7)
     with pytest.raises(UsageError, match="has no worker 5"):
         _pool().subset([5])
+    with pytest.raises(UsageError, match="has no workers"):
+        _pool().subset([])
 
 
 async def test_a_subset_asks_the_same_workers() -> None:
@@ -62,15 +49,6 @@ async def test_a_subset_asks_the_same_workers() -> None:
 
     async with pool.open():
         assert pool.subset([2], renumber=True).worker(0) is pool.worker(2)
-
-
-def test_prices_count_cached_tokens_apart() -> None:
-    prices = Prices(input=2.0, output=10.0, cached=0.5)
-
-    assert prices.usd(Usage(1_000_000, 100_000)) == pytest.approx(3.0)
-    assert prices.usd(Usage(1_000_000, 0, 0, 400_000)) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
-    assert Prices(input=2.0, output=1.0).usd(Usage(1_000_000, 0, 0, 400_000)) == pytest.approx(2.0)
-    assert Prices(input=2, output=1, cache_write=2.5).usd(Usage(1_000_000, 0, 0, 0, 400_000)) == pytest.approx(2.2)
 
 
 def test_a_pool_survives_a_trip_to_another_process() -> None:
@@ -135,29 +113,17 @@ async def test_a_run_after_the_workers_were_closed_asks_new_ones(built: list[_Cl
     assert [worker.asked for worker in built] == [2, 2]
 
 
-async def test_an_error_in_the_block_closes_too(built: list[_Closing]) -> None:
-    pool = _pool()
-
-    async def fail() -> None:
-        async with pool.open():
-            pool.worker(0)
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        await fail()
-
-    assert [worker.closed for worker in built] == [1]
-
-
-def test_each_event_loop_has_workers_of_its_own(built: list[_Closing]) -> None:
+def test_each_event_loop_has_workers_of_its_own_and_closes_them_after_an_error_too(built: list[_Closing]) -> None:
     pool = _pool()
 
     async def once() -> None:
         async with pool.open():
             await pool.worker(0)(ASK)
+            raise KeyError
 
-    asyncio.run(once())
-    asyncio.run(once())
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            asyncio.run(once())
 
     assert [worker.closed for worker in built] == [1, 1]
 

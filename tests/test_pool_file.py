@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.errors import UsageError
+from wfdsl.protocols import Call
 from wfdsl.workers.entry import Prices
 from wfdsl.workers.pool import Pool, parse_pool, pool_names
 
@@ -200,37 +201,27 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("plugin")
-async def test_plug_ins_bring_pools_and_providers() -> None:
-    from wfdsl.protocols import Call
+async def test_plug_ins_bring_pools_and_providers_and_may_list_the_names_of_pools() -> None:
+    pool, names = Pool.load("family/hard"), pool_names()
 
-    pool = Pool.load("family/hard")
-
-    assert "family" in pool_names()
     assert pool.names == ("family/hard",)
     assert (await pool.worker(0)(Call(({"role": "user", "content": "?"},)))).text == "plugged m"
-
-
-@pytest.mark.usefixtures("plugin")
-def test_a_plug_in_may_list_the_names_it_answers_for_and_else_is_known_by_its_own() -> None:
-    names = pool_names()
-
-    assert [name for name in names if name.startswith("listed")] == ["listed/easy", "listed/hard"]
     assert {"family", "broken", "absent"} <= set(names)
+    assert [name for name in names if name.startswith("listed")] == ["listed/easy", "listed/hard"]
     assert Pool.load("listed/hard").names == ("listed/hard",)
 
 
 @pytest.mark.usefixtures("plugin")
-def test_a_plug_in_that_returns_no_pool_is_named() -> None:
-    with pytest.raises(UsageError, match='"wrong" returned int, not a Pool'):
-        Pool.load("wrong")
-
-
-@pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize(
-    ("name", "place"), [("broken", "plug_in_for_test:nothing"), ("absent", "no_such_module_for_test:pool")]
+    ("name", "said"),
+    [
+        ("wrong", r'"wrong" returned int, not a Pool'),
+        ("broken", r'"broken" cannot be loaded \(plug_in_for_test:nothing\): '),
+        ("absent", r'"absent" cannot be loaded \(no_such_module_for_test:pool\): '),
+    ],
 )
-def test_a_plug_in_that_cannot_be_loaded_is_named(name: str, place: str) -> None:
-    with pytest.raises(UsageError, match=rf'the plug-in for the pool "{name}" cannot be loaded \({place}\): '):
+def test_a_plug_in_that_brings_no_pool_is_named(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=f"the plug-in for the pool {said}"):
         Pool.load(name)
 
 

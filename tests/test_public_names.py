@@ -172,10 +172,6 @@ def test_analyze_never_raises_on_odd_texts(text: str) -> None:
     assert not wfdsl.analyze(text).ok
 
 
-def test_parse_gives_the_workflow() -> None:
-    assert wfdsl.parse(TEXT) == Workflow.from_lists(*LISTS)
-
-
 def test_parse_raises_a_value_error_with_the_diagnostics() -> None:
     with pytest.raises(WorkflowError, match="access-not-earlier") as caught:
         wfdsl.parse(TEXT.replace("[0], ", "[2], "))
@@ -184,23 +180,10 @@ def test_parse_raises_a_value_error_with_the_diagnostics() -> None:
     assert [(found.code, found.span) for found in caught.value.diagnostics] == [("access-not-earlier", (68, 69))]
 
 
-def test_parse_does_not_take_three_empty_lists_for_a_workflow() -> None:
+def test_parse_gives_the_workflow_and_does_not_take_three_empty_lists_for_a_workflow() -> None:
+    assert wfdsl.parse(TEXT) == Workflow.from_lists(*LISTS)
     with pytest.raises(WorkflowError, match="empty-workflow"):
         wfdsl.parse(EMPTY)
-
-
-def test_lists_and_workflows_are_inverse() -> None:
-    workflow = Workflow.from_lists(*LISTS)
-
-    assert workflow.to_lists() == {"model_id": [0, 1, 0], "subtasks": ["a", "b", "c"], "access_list": [[], [0], "all"]}
-    assert [workflow.sees(step) for step in range(3)] == [(), (0,), (0, 1)]
-    assert Workflow.from_lists(**workflow.to_lists()) == workflow
-
-
-def test_access_is_sorted_and_named_once() -> None:
-    workflow = Workflow.from_lists([0, 0, 0], ["a", "b", "c"], [[], [], [1, 0, 1]])
-
-    assert workflow.to_lists()["access_list"][2] == [0, 1]
 
 
 @pytest.mark.parametrize("form", ["completion", "wf"])
@@ -230,12 +213,6 @@ def test_run_sync_gives_the_record_of_the_run() -> None:
 
     assert run.answer == "done: solve"
     assert [step.response for step in run.steps] == ["done: solve"]
-
-
-async def test_run_gives_the_record_of_the_run() -> None:
-    run = await wfdsl.run(Workflow.from_lists([0], ["solve"], [[]]), "why", Pool.from_functions([last_word]))
-
-    assert run.answer == "done: solve"
 
 
 async def test_run_sync_inside_a_running_loop_says_what_to_write() -> None:

@@ -81,14 +81,8 @@ def test_a_value_that_does_not_fit_is_refused_by_the_name_of_its_option(options:
         Sample(**options)
 
     assert str(error.value).startswith(f"{field} must ")
+    assert field != "limit" or "(got " in str(error.value)
     assert "secret" not in str(error.value)
-
-
-def test_a_number_that_was_given_is_shown() -> None:
-    with pytest.raises(UsageError) as error:
-        Sample(limit=0)
-
-    assert str(error.value) == "limit must be at least 1 (got 0)"
 
 
 @pytest.mark.parametrize(

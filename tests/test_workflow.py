@@ -19,6 +19,7 @@ def test_three_lists_make_a_workflow_and_come_back_normalised() -> None:
     assert [workflow.sees(step) for step in range(3)] == [(), (0,), (0, 1)]
     assert [step.worker for step in workflow] == [2, 0, 1]
     assert (len(workflow), workflow[1].access) == (3, "all")
+    assert Workflow.from_lists(**lists) == workflow
 
 
 @pytest.mark.parametrize(

@@ -83,23 +83,39 @@ class Checked(Drawn):
         return self
 
 
-def analyze(text: str, config: CheckConfig | None = None, *, name: str = "completion", **options: Any) -> Checked:
-    """Read and check a completion. Never raises on any text.
+def analyze(
+    text: str,
+    config: CheckConfig | None = None,
+    *,
+    form: Form = "completion",
+    params: Mapping[str, str] | None = None,
+    name: str | None = None,
+    **options: Any,
+) -> Checked:
+    """Read and check a completion, or a workflow file's text. Never raises on what a text says.
 
     Args:
-        text: what the Conductor wrote.
-        config: what it is checked against; without it, `CheckConfig()`.
+        text: what the Conductor wrote, or the text of a workflow file, which is expanded.
+        config: what it is checked against; without it, `CheckConfig()`, for a workflow file with any number of steps.
+        form: "completion", or "wf" for a workflow file.
+        params: values for the parameters of a workflow file, as texts.
         name: what diagnostics call the text.
-        options: fields of `CheckConfig`, instead of those of `config`.
+        options: fields of `CheckConfig`, instead of those of `config`; names and tags are looked up in `pool`.
 
     Raises:
-        UsageError: it is not a text, or an option is outside its limits.
+        UsageError: it is not a text, an option is outside its limits, a parameter that the file does not have, or a
+            value of the wrong type for one.
     """
     _require_text(text)
-    config = changed(config or _DEFAULT, options)
-    source = Source(text, name)
+    is_file = form == "wf"
+    config = changed(config or (_OF_FILES if is_file else _DEFAULT), options)
+    source = Source(text, name or ("workflow.wf" if is_file else "completion"))
     if len(text) > config.max_chars:
         return Checked(source, None, (too_long(config.max_chars),))
+    if is_file:
+        return _analyzed_file(source, params, config)
+    if params:
+        raise UsageError(f"{name} is a completion, which has no parameters: leave out {', '.join(sorted(params))}")
     from wfdsl.language.completion import read_completion  # noqa: PLC0415  (start-up time: files do not need it)
 
     find = getattr(config.pool, "find", None)
@@ -113,30 +129,10 @@ def analyze(text: str, config: CheckConfig | None = None, *, name: str = "comple
     return _checked(source, reading.tree, reading.diagnostics, config)
 
 
-def analyze_file_text(
-    text: str,
-    config: CheckConfig | None = None,
-    *,
-    params: Mapping[str, str] | None = None,
-    name: str = "workflow.wf",
-    **options: Any,
-) -> Checked:
-    """Read and check a workflow file's text, expanded with its parameters and, if given, a pool.
-
-    `config` and `options` are as for `analyze`, but without them there may be any number of steps.
-
-    Raises:
-        UsageError: it is not a text, an option is outside its limits, a parameter that the file does not have, or a
-            value of the wrong type for one.
-    """
-    _require_text(text)
+def _analyzed_file(source: Source, params: Mapping[str, str] | None, config: CheckConfig) -> Checked:
     from wfdsl.language.file_expansion import expand  # noqa: PLC0415  (start-up time: completions need neither)
     from wfdsl.language.file_reader import read_workflow_file  # noqa: PLC0415
 
-    config = changed(config or _OF_FILES, options)
-    source = Source(text, name)
-    if len(text) > config.max_chars:
-        return Checked(source, None, (too_long(config.max_chars),))
     file_tree, found = read_workflow_file(source)
     pool = config.pool if isinstance(config.pool, PoolLike) else None
     tree, more = expand(file_tree, params=params, pool=pool)
@@ -230,28 +226,7 @@ def analyze_path(
     text = read_text(path, max_chars=max_chars)
     if text is None:
         return Checked(Source("", str(path)), None, (too_long(max_chars),))
-    return analyze_text(text, config, form=form or form_of(path), params=params, name=str(path), **options)
-
-
-def analyze_text(
-    text: str,
-    config: CheckConfig | None = None,
-    *,
-    form: Form,
-    params: Mapping[str, str] | None = None,
-    name: str = "completion",
-    **options: Any,
-) -> Checked:
-    """Read and check a text in either form; without `max_steps` each form has its own limit.
-
-    Raises:
-        UsageError: a parameter or an option cannot be set.
-    """
-    if form == "wf":
-        return analyze_file_text(text, config, params=params, name=name, **options)
-    if params:
-        raise UsageError(f"{name} is a completion, which has no parameters: leave out {', '.join(sorted(params))}")
-    return analyze(text, config, name=name, **options)
+    return analyze(text, config, form=form or form_of(path), params=params, name=str(path), **options)
 
 
 def dumps(workflow: Workflow, form: Form = "completion") -> str:
@@ -282,10 +257,9 @@ def read_text(path: str | PathLike[str], *, max_chars: int = MAX_CHARS) -> str |
     """
     try:
         with Path(path).open("rb") as file:
-            data = file.read(max_chars * _UTF8_BYTES_PER_CHAR + 1)
+            return read_stream(file, name=str(path), max_chars=max_chars)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-    return decoded(data, name=str(path), max_chars=max_chars)
 
 
 def read_stream(stream: BufferedIOBase, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
@@ -294,21 +268,12 @@ def read_stream(stream: BufferedIOBase, *, name: str, max_chars: int = MAX_CHARS
     Raises:
         UsageError: it is not UTF-8 text.
     """
-    most = max_chars * _UTF8_BYTES_PER_CHAR + 1
+    most = max_chars * _UTF8_BYTES_PER_CHAR
     data = bytearray()
     # One system call at a time, so that an interrupt between two of them is heeded.
-    while len(data) < most and (piece := stream.read1(min(_PIECE, most - len(data)))):
+    while len(data) <= most and (piece := stream.read1(min(_PIECE, most + 1 - len(data)))):
         data += piece
-    return decoded(bytes(data), name=name, max_chars=max_chars)
-
-
-def decoded(data: bytes, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
-    """The text of some bytes, or None if it is longer than the limit.
-
-    Raises:
-        UsageError: they are not UTF-8 text.
-    """
-    if len(data) > max_chars * _UTF8_BYTES_PER_CHAR:
+    if len(data) > most:
         return None
     try:
         text = data.decode("utf-8-sig")

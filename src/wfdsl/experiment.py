@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -70,9 +69,6 @@ class ServeSettings(Table):
     max_body_bytes: int = option(4_194_304, "the largest request, in bytes", ge=1)
     receive_s: float = option(60.0, "seconds in which the body of a request has to come", gt=0)
     drain_s: float = option(30.0, "seconds that requests in progress have after SIGTERM", ge=0)
-    reasoning: Literal["reasoning_content", "reasoning"] = option(
-        "reasoning_content", "the field of a stream that says what happens"
-    )
     tools: ToolSteps = option("answer", "which steps may call a client's tools")
     max_tool_rounds: int = option(
         MAX_TOOL_ROUNDS, "how often a step may call a client's tools; then it has to answer", ge=1
@@ -230,9 +226,23 @@ def read_experiment(
     """
     source = _NO_FILE if path is None else str(path)
     given = [Setting.parse(each) if isinstance(each, str) else each for each in settings]
-    tables = {} if path is None else _with_paths(read_toml_file(Path(path), "configuration file"), source)
+    tables = {} if path is None else read_toml_file(Path(path), "configuration file")
+    require_keys(tables, TABLES, source)
+    for name, table in tables.items():
+        require_table(table, f"{source}: {name}")
+        for each in options_of(CONFIGS[name]) if name in CONFIGS else ():
+            if each.path and isinstance(table.get(each.name), str):
+                table[each.name] = _path(table[each.name], source)
     tables |= {name: {**own, **tables.get(name, {})} for name, own in defaults.items()}
-    return _experiment(tables, source, given)
+    for setting in given:
+        _put(tables, setting)
+    pool, pool_name = _pool(tables.get("pool"), source, given)
+    built: dict[str, Any] = {
+        name: from_table(config, tables.get(name, {}), f"{source}: {name}") for name, config in CONFIGS.items()
+    }
+    if built["budget"] == UNLIMITED:
+        built["budget"] = UNLIMITED  # a run does not track this very value
+    return Experiment(pool=pool, pool_name=pool_name, train=MappingProxyType(tables.get("train", {})), **built)
 
 
 def run_options(config: RunConfig, *, without: Collection[str] = ()) -> RunOptions:
@@ -279,34 +289,10 @@ def found_anywhere(name: str) -> str:
     return str(Path(name).absolute()) if names_a_file(name) or file_of(name) is not None else name
 
 
-def _with_paths(tables: dict[str, Any], source: str) -> dict[str, Any]:
-    """The tables of a file, with its relative paths resolved."""
-    require_keys(tables, TABLES, source)
-    for name, table in tables.items():
-        require_table(table, f"{source}: {name}")
-        for each in options_of(CONFIGS[name]) if name in CONFIGS else ():
-            if each.path and isinstance(table.get(each.name), str):
-                table[each.name] = _path(table[each.name], source)
-    return tables
-
-
 def _path(value: str, source: str) -> str:
     provider, colon, rest = value.partition(":")
     is_path = colon and provider in _PROVIDERS_OF_PATHS
     return f"{provider}:{relative_to(source, rest)}" if is_path else relative_to(source, value)
-
-
-def _experiment(given_tables: Mapping[str, Any], source: str, given: list[Setting]) -> Experiment:
-    tables: dict[str, Any] = deepcopy(dict(given_tables))
-    for setting in given:
-        _put(tables, setting)
-    pool, name = _pool(tables.get("pool"), source, given)
-    built: dict[str, Any] = {
-        table: from_table(config, tables.get(table, {}), f"{source}: {table}") for table, config in CONFIGS.items()
-    }
-    if built["budget"] == UNLIMITED:
-        built["budget"] = UNLIMITED  # a run does not track this very value
-    return Experiment(pool=pool, pool_name=name, train=MappingProxyType(tables.get("train", {})), **built)
 
 
 def _put(tables: dict[str, Any], setting: Setting) -> None:

@@ -1,9 +1,18 @@
-"""Writing files whole: a reader never sees, and a crash never leaves, half a file."""
+"""Files: written whole, so that a reader never sees, and a crash never leaves, half a file; and JSON lines."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
+
+from wfdsl.errors import UsageError
+
+_LONGEST_LINE: Final = 1 << 24  # bytes of a line that is read; our choice
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
@@ -23,3 +32,32 @@ def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) ->
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def read_json_lines(path: str | Path, *, longest: int = _LONGEST_LINE) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file with their line numbers, one in memory at a time; gzipped if it is named `*.gz`.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is not a JSON object or has more bytes than `longest`.
+    """
+    try:
+        with gzip.open(path) if str(path).lower().endswith(".gz") else Path(path).open("rb") as file:
+            number = 0
+            while line := file.readline(longest + 1):
+                number += 1
+                if len(line) > longest:
+                    raise UsageError(f"{path}:{number}: is longer than {longest >> 20} MiB")
+                if line.strip():
+                    yield number, _json_object(line, f"{path}:{number}")
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: a name with a NUL in it
+        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _json_object(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+    except (ValueError, RecursionError):
+        raise UsageError(f"{place}: is not JSON: write one object a line") from None
+    if not isinstance(record, dict):
+        raise UsageError(f'{place}: is not a JSON object: write one a line, such as {{"question": "..."}}')
+    return record

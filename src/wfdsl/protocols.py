@@ -112,10 +112,6 @@ class Call(NamedTuple):
     run: Any = None
     """The interpreter's state of this call; a Conductor node runs workflows through it. Plain workers ignore it."""
 
-    def streaming_to(self, sink: Callable[[str], None]) -> Call:
-        """The same call with another `on_delta`."""
-        return Call(self.messages, self.path, self.sample_id, self.settings, self.deadline, sink, self.run)
-
 
 class ToolCall(NamedTuple):
     """A worker's wish that a tool is run, which the caller does."""

@@ -116,7 +116,7 @@ class Option:
         from pydantic import ValidationError  # noqa: PLC0415  (start-up time: most values are plain)
 
         try:
-            self._values.validate_python(value)
+            self._adapters[0].validate_python(value)
         except ValidationError as error:
             return first_problem(error)[1]
         return None
@@ -130,32 +130,23 @@ class Option:
         from pydantic import ValidationError  # noqa: PLC0415  (start-up time)
 
         try:
-            return self._texts.validate_strings(text)
+            return self._adapters[1].validate_strings(text)
         except ValidationError as error:
             raise ValueError(first_problem(error)[1]) from None
 
     @cached_property
-    def _values(self) -> TypeAdapter[Any]:
-        kind = self._limited if self.item is None else tuple[self._limited, ...]  # type: ignore[name-defined]
-        return _adapter(kind | None if self.optional else kind, strict=True)
+    def _adapters(self) -> tuple[TypeAdapter[Any], TypeAdapter[Any]]:
+        """For values, and for the texts of a flag, which are those of one item."""
+        from pydantic import ConfigDict, Field, TypeAdapter  # noqa: PLC0415  (start-up time)
 
-    @cached_property
-    def _texts(self) -> TypeAdapter[Any]:
-        return _adapter(self._limited, strict=False)
-
-    @property
-    def _limited(self) -> Any:
-        from pydantic import Field  # noqa: PLC0415  (start-up time)
-
-        kind: Any = self.type if self.item is None else self.item
-        limits = {**_INTEGERS, **self.limits} if kind is int else self.limits
-        return Annotated[kind, Field(**limits)] if limits else kind
-
-
-def _adapter(kind: Any, *, strict: bool) -> TypeAdapter[Any]:
-    from pydantic import ConfigDict, TypeAdapter  # noqa: PLC0415  (start-up time)
-
-    return TypeAdapter(kind, config=ConfigDict(strict=strict, allow_inf_nan=False))
+        one: Any = self.type if self.item is None else self.item
+        limits = {**_INTEGERS, **self.limits} if one is int else self.limits
+        one = Annotated[one, Field(**limits)] if limits else one
+        kind: Any = one if self.item is None else tuple[one, ...]
+        return (
+            TypeAdapter(kind | None if self.optional else kind, config=ConfigDict(strict=True, allow_inf_nan=False)),
+            TypeAdapter(one, config=ConfigDict(allow_inf_nan=False)),
+        )
 
 
 def option(
@@ -179,15 +170,14 @@ def option(
 
 def options_of(table: type) -> tuple[Option, ...]:
     """The options of a table, in the order in which they are written."""
-    found = _known.get(table)
-    if found is None:
+    if table not in _known:
         hints = typing.get_type_hints(table)
-        found = _known[table] = tuple(
+        _known[table] = tuple(
             Option(field.name, *_without_none(hints[field.name]), _default(field), **field.metadata[_KEY])
             for field in dataclasses.fields(table)
             if _KEY in field.metadata
         )
-    return found
+    return _known[table]
 
 
 _known: dict[type, tuple[Option, ...]] = {}

@@ -22,7 +22,7 @@ from rich.table import Table
 from wfdsl import analyze
 from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.local import LocalServer, model_file
+from wfdsl.workers.local import LocalServer, ServedModel, model_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +66,7 @@ class Sample:
 
 async def samples(count: int, free: int) -> tuple[list[Sample], list[float]]:
     """So many completions under the grammar, and the first few of them asked for without it as well; what it costs."""
-    command = (str(model_file(WorkerEntry(name="conductor", provider="local"))), "--context", "4096", "--slots", "1")
-    server = LocalServer(command)
+    server = LocalServer(ServedModel(str(model_file(WorkerEntry(name="conductor", provider="local")))))
     try:
         async with openai.AsyncOpenAI(base_url=f"{await server.url()}/v1", api_key=server.key, max_retries=0) as client:
             kinds = [(index, kind) for index in range(count) for kind in (False, True) if kind or index < free]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 
+from wfdsl.evaluation.equal_cost import room_among
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.room import room_among
+from wfdsl.evaluation.statistics import TWO_SIDED
 from wfdsl.evaluation.trials import Evaluation, Trial
 from wfdsl_rl.gym.optimum import optimum
 from wfdsl_rl.gym.source import pools, tasks
@@ -31,7 +32,7 @@ def main() -> None:
             seed=seed,
         )
         asyncio.run(evaluate(evaluation, keep=found.append))
-        room = room_among(found, list(evaluation.policies), in_usd=True)
-        held += room.accuracy.low <= exact <= room.accuracy.high
+        value, error = room_among(found, list(evaluation.policies)).choice.accuracy
+        held += abs(value - exact) <= TWO_SIDED * (error or 0.0)
     print(f"{TASKS} questions, {REPEATS} repeats: the interval of the best choice of one call holds the exact", end=" ")
     print(f"{exact:.3f} in {held} of {SAMPLES} samples")

@@ -57,7 +57,6 @@ async def costs(sandbox: Sandbox) -> Table:
         "run a program": run,
         "function, 3 tests": lambda: grade_program(program, FUNCTION, sandbox=sandbox),
         "checking text, 3 calls (two processes)": lambda: grade_program(program, CHECKER, sandbox=sandbox),
-        "function, cached verdict": lambda: grade_program(program, FUNCTION, sandbox=sandbox),
     }
     table = Table(title=f"one after the other, {RUNS} times; load of the machine {os.getloadavg()[0]:.1f}")
     for heading in ("what", "median ms", "fastest ms"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ from wfdsl.cli.main import COMMANDS
 from wfdsl.language.check import MAX_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 READING = ["check", "fmt", "show"]
 
@@ -88,15 +86,6 @@ def test_what_cannot_be_read_is_one_line_and_exit_code_2(
     assert result.err.count("\n") == 1
 
 
-def test_a_file_without_permission_is_one_line_and_exit_code_2(wfdsl: Command, files: Path) -> None:
-    (files / "good.txt").chmod(0)
-
-    with _other_user():
-        result = wfdsl("check", "good.txt")
-
-    assert (result.code, result.err) == (2, "wfdsl check: good.txt: cannot be read: permission denied\n")
-
-
 def test_permission_denied_by_the_system_is_one_line(
     wfdsl: Command, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,25 +99,22 @@ def test_permission_denied_by_the_system_is_one_line(
     assert (result.code, result.err) == (2, "wfdsl check: good.txt: cannot be read: permission denied\n")
 
 
-@pytest.mark.parametrize("command", READING)
-def test_an_empty_file_is_an_invalid_workflow(wfdsl: Command, files: Path, command: str) -> None:
-    (files / "empty.txt").touch()
+@pytest.mark.parametrize(
+    ("command", "name", "code"),
+    [
+        *((command, "empty.txt", "list-missing") for command in READING),
+        ("check", "empty.wf", "no-steps"),
+        ("show", "empty.wf", "no-steps"),
+    ],
+)
+def test_an_empty_file_is_an_invalid_workflow(wfdsl: Command, files: Path, command: str, name: str, code: str) -> None:
+    (files / name).touch()
 
-    result = wfdsl(command, "empty.txt")
-
-    assert result.code == 1
-    assert "error[list-missing]: there is no workflow" in result.out + result.err
-    assert "--> empty.txt:1:1\n" in result.out + result.err
-
-
-@pytest.mark.parametrize("command", ["check", "show"])
-def test_an_empty_workflow_file_has_no_steps(wfdsl: Command, files: Path, command: str) -> None:
-    (files / "empty.wf").touch()
-
-    result = wfdsl(command, "empty.wf")
+    result = wfdsl(command, name)
 
     assert result.code == 1
-    assert "error[no-steps]" in result.out + result.err
+    assert f"error[{code}]" in result.out + result.err
+    assert f"--> {name}:1:1\n" in result.out + result.err
 
 
 def test_a_byte_order_mark_is_not_part_of_the_text(wfdsl: Command, files: Path) -> None:
@@ -162,31 +148,23 @@ def test_a_text_over_the_limit_gets_a_diagnostic(wfdsl: Command, files: Path, co
     assert "error[text-too-long]" in result.out + result.err
 
 
-@pytest.mark.parametrize(
-    ("room_mib", "arguments", "code"),
-    [
-        (30, ["check", "FILE"], 1),
-        (30, ["fmt", "FILE"], 1),
-        (30, ["fmt", "--form", "wf", "FILE"], 1),
-        (30, ["show", "FILE"], 1),
-    ],
-)
-def test_a_file_of_100_mb_is_never_read_whole(tmp_path: Path, room_mib: int, arguments: list[str], code: int) -> None:
+@pytest.mark.parametrize("arguments", [["check"], ["fmt"], ["fmt", "--form", "wf"], ["show"]])
+def test_a_file_of_100_mb_is_never_read_whole(tmp_path: Path, arguments: list[str]) -> None:
     small, big = tmp_path / "small", tmp_path / "big"
     small.write_text(GOOD)
     with big.open("wb") as file:
         file.truncate(100 << 20)
 
     done = subprocess.run(
-        [sys.executable, "-c", BOUNDED, small, big, str(room_mib << 20), *arguments],
+        [sys.executable, "-c", BOUNDED, small, big, str(30 << 20), *arguments, "FILE"],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
 
-    assert (done.returncode, done.stderr if "Traceback" in done.stderr else "") == (10 + code, "")
-    assert "text-too-long" in done.stdout + done.stderr or "is longer than 16 MiB" in done.stderr
+    assert (done.returncode, done.stderr if "Traceback" in done.stderr else "") == (11, "")
+    assert "text-too-long" in done.stdout + done.stderr
 
 
 def test_standard_input_is_read_for_a_dash(wfdsl: Command) -> None:
@@ -273,35 +251,20 @@ def test_wrong_usage_says_what_is_wrong_with_exit_code_2(
     assert "Traceback" not in result.err
 
 
-def test_asking_for_help_or_the_version_is_fine(wfdsl: Command) -> None:
-    top = wfdsl("--help")
+def test_asking_for_the_version_is_fine(wfdsl: Command) -> None:
     version = wfdsl("--version")
 
-    assert top.code == version.code == 0
-    assert "exit codes: 0 fine, 1 invalid workflow, 2 usage" in " ".join(top.out.split())
-    assert version.out.startswith("wfdsl ")
+    assert (version.code, version.out[:6]) == (0, "wfdsl ")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(wfdsl: Command, command: str) -> None:
     top, own = wfdsl("--help"), wfdsl(command, "--help")
 
-    assert own.code == 0
+    assert top.code == own.code == 0
+    assert "exit codes: 0 fine, 1 invalid workflow, 2 usage" in " ".join(top.out.split())
     assert own.out.startswith(f"usage: wfdsl {command}")
     assert f"\n    {command} " in top.out
-
-
-@contextmanager
-def _other_user() -> Iterator[None]:
-    """Nothing is forbidden to root, so root becomes another user for a moment."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.parametrize(

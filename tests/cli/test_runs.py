@@ -72,7 +72,6 @@ def test_runs_are_a_table_newest_first(three: Command) -> None:
 )
 def test_runs_are_chosen_by_what_they_are(three: Command, options: list[str], found: list[str]) -> None:
     assert questions(three("runs", *options).out) == found
-    assert questions(three("runs", "list", *options).out) == found
     assert [json.loads(line)["title"] for line in three("runs", *options, "--json").out.splitlines()] == found
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conductor.scripted_server import Chat, lists
 from wfdsl.cli.main import main
-from wfdsl.interpreter.events import RunStarted
+from wfdsl.interpreter.events import Listener, RunStarted
 
 if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
@@ -70,31 +70,16 @@ def test_a_workflow_file_answers_every_question(chat: Chat) -> None:
 
 
 @pytest.mark.usefixtures("place")
-def test_json_prints_each_line_as_it_is_written(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    ask({"question": "a"}, {"question": "b"})
-    chat.script = [ONE, ONE]
-
-    solve("--json")
-
-    assert capsys.readouterr().out == Path("out.jsonl").read_text()
-    assert [row["question"] for row in answers()] in (["a", "b"], ["b", "a"])
-
-
-@pytest.mark.usefixtures("place")
 def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[list[str]] = []
 
-    class Listener:
-        def __init__(self, *, workflow: str) -> None:
-            assert workflow == "solve"
-            self.runs: list[str] = []
-            heard.append(self.runs)
+    def listener(*, workflow: str) -> Listener:
+        runs: list[str] = []
+        heard.append(runs)
+        assert workflow == "solve"
+        return lambda event: runs.extend([event.run_id] if isinstance(event, RunStarted) and not event.path else [])
 
-        def __call__(self, event: Any) -> None:
-            if isinstance(event, RunStarted) and not event.path:
-                self.runs.append(event.run_id)
-
-    monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", Listener)
+    monkeypatch.setattr("wfdsl.interpreter.telemetry.SpanListener", listener)
     monkeypatch.setattr("wfdsl.interpreter.telemetry.require_provider", lambda: None)
     ask({"question": "a"}, {"question": "b"})
     chat.script = [ONE, ONE]
@@ -106,15 +91,18 @@ def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("place")
-def test_ids_keep_their_type_and_a_conversation_is_a_question_too(chat: Chat) -> None:
+def test_ids_keep_their_type_and_json_prints_each_line_as_it_is_written(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
     talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
     ask({"id": 7, "question": talk}, {"id": "x", "question": "Why?"})
     chat.script = [ONE, ONE]
 
-    first = solve()
+    first = solve("--json")
     second = solve()
 
     assert (first, second) == (0, 0)
+    assert capsys.readouterr().out == Path("out.jsonl").read_text()
     assert sorted([row["id"] for row in answers()], key=str) == [7, "x"]
     assert len(chat.asked) == 2
 
@@ -242,12 +230,10 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
     [
         ('{"questoin": "a"}\n', "in.jsonl:1: question must be a text"),
         ('{"question": "a"}\n\n{"question": ""}\n', "in.jsonl:3: "),
-        ('{"question": 5}\n', "in.jsonl:1: "),
         ('{"question": "a"}\n{"question": "x\\ud800"}\n', "in.jsonl:2: the question is not valid Unicode"),
         ('{"question": "a", "id": 1}\n{"question": "b", "id": "1"}\n', "in.jsonl:2: has the id '1'"),
         ('{"question": "a"}\nnope\n', "in.jsonl:2: is not JSON"),
         ("[1]\n", "in.jsonl:1: is not a JSON object"),
-        ("[" * 100_000, "in.jsonl:1: is not JSON"),
         ('{"question": "' + "a" * (1 << 24) + '"}', "in.jsonl:1: is longer than 16 MiB"),
     ],
 )

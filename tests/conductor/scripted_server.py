@@ -9,6 +9,7 @@ from werkzeug import Request, Response
 
 from wfdsl import Pool, WorkerEntry
 from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.policy import Solution
 from wfdsl.workers.entry import PoolSettings, Prices
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ class Chat:
         """A Conductor whose model gives these completions."""
         self.script += script
         return Conductor(self.entry("conductor"), **settings)
+
+    async def solve(
+        self, *script: str | int, pool: Pool | None = None, run: dict[str, Any] | None = None, **settings: Any
+    ) -> Solution:
+        """What such a Conductor answers to "Why?", with these options of the run."""
+        return await self.conductor(*script, **settings).solve("Why?", pool or self.pool(), **(run or {}))
 
 
 def _response(text: str | int, finish: str, *, streamed: bool = False) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,40 +51,16 @@ def entry_of(folder: Path) -> WorkerEntry:
     return WorkerEntry(name="m", provider="transformers", model=str(folder))
 
 
-def test_whoever_makes_a_conductor_of_a_checkpoint_asks_it_as_it_was_trained(tmp_path: Path) -> None:
-    prompt = Prompt.load("tiny", examples="mixed")
-    save_prompt(tmp_path, prompt, max_steps=2)
-
-    settings = Conductor(entry_of(tmp_path)).settings
-    again = Conductor(entry_of(tmp_path), prompt=prompt, max_steps=2).settings
-
-    assert (settings.prompt, settings.max_steps) == (prompt, 2)
-    assert replace(again, config=settings.config) == settings
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"prompt": "paper"}, "leave out other prompts and examples"),
-        ({"prompt": "tiny"}, "leave out other prompts and examples"),
-        ({"max_steps": 5}, "prompted as it was trained, with max_steps = 2"),
-    ],
-)
-def test_a_checkpoint_is_asked_in_no_other_way(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
-    save_prompt(tmp_path, Prompt.load("tiny", examples="mixed"), max_steps=2)
-
-    with pytest.raises(UsageError, match=message):
-        Conductor(entry_of(tmp_path), **settings)
-
-
-def test_a_checkpoint_that_is_served_elsewhere_is_asked_as_it_was_trained_by_its_folder(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_served_here_or_elsewhere_is_asked_as_it_was_trained(tmp_path: Path) -> None:
     prompt = Prompt.load("tiny", examples="mixed")
     save_prompt(tmp_path, prompt, max_steps=2)
     served = WorkerEntry(name="m", provider="openai", model="m", base_url="http://127.0.0.1:1/v1")
 
-    settings = Conductor(served, prompt=str(tmp_path)).settings
+    here, again = Conductor(entry_of(tmp_path)), Conductor(entry_of(tmp_path), prompt=prompt, max_steps=2)
+    there = Conductor(served, prompt=str(tmp_path))
 
-    assert (settings.prompt, settings.max_steps) == (prompt, 2)
+    for each in (here, again, there):
+        assert (each.settings.prompt, each.settings.max_steps) == (prompt, 2)
 
 
 def test_no_name_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

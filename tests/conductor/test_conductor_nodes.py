@@ -31,9 +31,9 @@ DELEGATE = lists([BOSS], [[]], word="delegate")
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 async def test_a_node_at_each_depth_up_to_the_cap(chat: Chat, depth: int) -> None:
-    conductor = chat.conductor(*[DELEGATE] * depth, lists([1], [[]]), max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool(2, node=NODE), max_depth=depth)
+    solution = await chat.solve(
+        *[DELEGATE] * depth, lists([1], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE), run={"max_depth": depth}
+    )
 
     listed = [f"Model {BOSS}" in messages[-1]["content"].partition("# The models")[2] for messages in chat.asked]
     assert listed == [*[True] * depth, False]
@@ -61,18 +61,16 @@ async def echo(call: Call) -> Reply:
 
 
 async def test_at_the_cap_a_conductor_is_an_error_that_is_asked_about_again(chat: Chat) -> None:
-    conductor = chat.conductor(DELEGATE, DELEGATE, lists([0], [[]]), max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool(2, node=NODE), max_depth=1)
+    solution = await chat.solve(
+        DELEGATE, DELEGATE, lists([0], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE), run={"max_depth": 1}
+    )
 
     assert "[worker-not-in-pool]" in chat.asked[2][-1]["content"]
     assert solution.answer == "w0: task 0"
 
 
 async def test_a_node_s_question_is_its_own_messages(chat: Chat) -> None:
-    conductor = chat.conductor(lists([0, BOSS], [[], [0]]), lists([1], [[]]), max_rounds=0)
-
-    await conductor.solve("Why?", chat.pool(2, node=NODE))
+    await chat.solve(lists([0, BOSS], [[], [0]]), lists([1], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE))
 
     shown = re.sub(r" \w{8}\]", "]", chat.asked[1][-1]["content"])
     assert "[user]\nWhy?\n\ntask 0\n\n[assistant]\nw0: task 0\n\n[user]\ntask 1" in shown
@@ -80,11 +78,10 @@ async def test_a_node_s_question_is_its_own_messages(chat: Chat) -> None:
 
 
 async def test_a_worker_that_fails_inside_a_nested_run_is_named(chat: Chat) -> None:
-    conductor = chat.conductor(DELEGATE, lists([1], [[]]), max_rounds=0)
     chat.answer = lambda name, messages: 400
 
     with pytest.raises(RunFailed, match=r"worker 2 \(boss\): step 0/0/0/0/0 failed, worker 1 \(w1\)"):
-        await conductor.solve("Why?", chat.pool(2, node=NODE))
+        await chat.solve(DELEGATE, lists([1], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE))
 
 
 async def test_a_conductor_made_in_python_can_be_a_member_of_a_pool(chat: Chat) -> None:
@@ -100,39 +97,28 @@ async def test_a_conductor_made_in_python_can_be_a_member_of_a_pool(chat: Chat) 
 
 async def test_outside_of_a_run_the_model_behind_a_node_answers(chat: Chat) -> None:
     chat.script = ["ok"]
-    pool = chat.pool(1, node=NODE)
-
-    async with pool.open():
+    async with chat.pool(1, node=NODE).open() as pool:
         reply = await pool.worker(1)(Call(({"role": "user", "content": "Reply with the word ok."},)))
 
     assert reply.text == "ok"
 
 
-async def test_a_conductor_under_another_provider_is_refused(chat: Chat) -> None:
-    entry = chat.entry("boss", provider="function")
-    pool = Pool.from_workers([(entry, chat.conductor())])
-
-    with pytest.raises(RunFailed, match='needs the provider "conductor"'):
-        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
-
-
-async def test_a_conductor_that_is_offered_a_subset_is_not_a_node(chat: Chat) -> None:
-    conductor = chat.conductor(without=("w0",))
-    plain = chat.pool(1)
-    pool = Pool.from_workers([(chat.entry("boss", provider="conductor"), conductor), (plain.entry(0), plain.worker(0))])
+async def test_conductors_that_cannot_be_nodes_are_refused(chat: Chat) -> None:
+    plain, subset, delegate = chat.pool(1), chat.conductor(without=("w0",)), Workflow((Step(1, "Delegate."),))
+    boss = chat.entry("boss", provider="conductor")
+    at_the_cap = chat.pool(1, node=NODE).subset([1])
 
     with pytest.raises(UsageError, match="offered the whole pool of its run"):
-        conductor.as_worker("boss")
-    with pytest.raises(RunFailed, match="offered the whole pool of its run"):
-        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
-    assert chat.asked == []
-
-
-async def test_at_the_cap_a_pool_of_conductors_only_is_refused(chat: Chat) -> None:
-    pool = Pool([chat.pool(1, node=NODE).entry(1)])
-
+        subset.as_worker("boss")
+    for member, message in (
+        ((boss, subset), "offered the whole pool of its run"),
+        ((chat.entry("boss", provider="function"), chat.conductor()), 'needs the provider "conductor"'),
+    ):
+        with pytest.raises(RunFailed, match=message):
+            await run(delegate, "Why?", Pool.from_workers([(plain.entry(0), plain.worker(0)), member]))
     with pytest.raises(UsageError, match="has only Conductors, and the recursion depth is used up"):
-        await run(Workflow((Step(0, "Delegate."),)), "Why?", pool)
+        await run(delegate, "Why?", at_the_cap)
+    assert chat.asked == []
 
 
 @pytest.mark.parametrize(
@@ -150,31 +136,21 @@ def test_options_that_cannot_be_used_are_refused(chat: Chat, options: dict[str, 
         chat.pool(1, node=options).worker(1)
 
 
-async def test_a_node_s_replies_are_kept_when_a_step_after_it_is_redone(chat: Chat, tmp_path: Path) -> None:
+async def test_a_node_is_asked_again_only_if_it_or_a_step_before_it_is_redone(chat: Chat, tmp_path: Path) -> None:
     pool, journal = chat.pool(2, node=NODE), tmp_path / "journal.db"
-    chat.script = [lists([1], [[]], word="inner")]
-    workflow = Workflow((Step(BOSS, "Lead."), Step(0, "Conclude.", (0,))))
-    first = await run(workflow, "Why?", pool, journal=journal)
+    chat.script = [lists([1], [[]], word="inner")] * 2
+    first = await run(Workflow((Step(BOSS, "Lead."), Step(0, "Conclude.", (0,)))), "Why?", pool, journal=journal)
     chat.called.clear()
 
-    prepared = prepare_redo(journal, first.id, 1)
+    prepared = prepare_redo(journal, first.id, 1).estimate(pool)
     again = await redo(first.id, 1, pool, journal=journal)
+    asked = (list(chat.workers), len(chat.asked))
+    await redo(first.id, 0, pool, journal=journal)
 
-    assert [step.step for step in prepared.estimate(pool).steps] == [1]
-    assert prepared.estimate(pool).steps[0].messages[1]["content"] == first.steps[0].response
-    assert (chat.workers, len(chat.asked)) == (["w0"], 1)
+    assert [(step.step, step.messages[1]["content"]) for step in prepared.steps] == [(1, first.steps[0].response)]
+    assert asked == (["w0"], 1)
     assert again.steps[0].response == first.steps[0].response
-
-
-async def test_a_node_that_is_redone_asks_its_conductor_and_workers_again(chat: Chat, tmp_path: Path) -> None:
-    pool, journal = chat.pool(2, node=NODE), tmp_path / "journal.db"
-    chat.script = [lists([1], [[]])] * 2
-    workflow = Workflow((Step(0, "Plan."), Step(BOSS, "Lead.", (0,))))
-    first = await run(workflow, "Why?", pool, journal=journal)
-
-    await redo(first.id, 1, pool, journal=journal)
-
-    assert (chat.workers, len(chat.asked)) == (["w0", "w1", "w1"], 2)
+    assert (chat.workers, len(chat.asked)) == (["w0", "w1", "w0"], 2)
 
 
 @pytest.mark.parametrize("has_node", [False, True])

@@ -9,7 +9,7 @@ import pytest
 
 from wfdsl import Conductor, UsageError, WorkerEntry
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.named import build, named_conductor
+from wfdsl.conductor.named import build
 from wfdsl.settings import from_table, options_of, to_table
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.scripted import ScriptedWorker
@@ -74,31 +74,12 @@ def test_a_value_outside_its_limits_is_refused_wherever_it_is_given(options: dic
     assert str(refused_there.value) == str(refused.value)
 
 
-def test_keyword_arguments_replace_options_of_the_configuration() -> None:
+def test_keyword_arguments_replace_options_of_the_configuration_and_others_are_refused() -> None:
     config = ConductorConfig(reasks=0, max_rounds=3)
 
-    conductor = Conductor(ScriptedWorker([]), config=config, max_rounds=1)
-
-    assert conductor.config == replace(config, max_rounds=1)
-
-
-def test_an_option_that_does_not_exist_is_refused() -> None:
+    assert Conductor(ScriptedWorker([]), config=config, max_rounds=1).config == replace(config, max_rounds=1)
     with pytest.raises(TypeError, match="max_round"):
         Conductor(ScriptedWorker([]), max_round=1)
-
-
-def test_the_defaults_of_the_local_model_are_filled_in_once_and_only_for_it() -> None:
-    local = named_conductor(ConductorConfig(max_steps=4)).config
-
-    assert (local.prompt, local.max_steps, local.grammar, local.max_prose, local.max_subtask) == (
-        "tiny",
-        4,
-        "on",
-        0,
-        80,
-    )
-    assert named_conductor(ConductorConfig(grammar="off")).config.grammar == "off"
-    assert named_conductor(ConductorConfig(model="openai:m")).config == ConductorConfig(model="openai:m")
 
 
 def test_a_pool_file_s_node_takes_the_same_options() -> None:

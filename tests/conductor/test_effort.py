@@ -35,24 +35,24 @@ def set_of(folder: Path, text: str) -> Prompt:
     return Prompt.load(str(file))
 
 
-def limits(**options: Any) -> tuple[int, int]:
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, (5, 1)),
+        ({"effort": "minimal"}, (1, 0)),
+        ({"effort": "low"}, (3, 0)),
+        ({"effort": "medium"}, (5, 1)),
+        ({"effort": "high"}, (5, 2)),
+        ({"effort": "high", "max_rounds": 1, "max_steps": 2}, (2, 1)),
+        ({"effort": "low", "max_rounds": 3, "max_steps": 2}, (2, 0)),
+    ],
+)
+def test_an_effort_limits_steps_and_rounds_within_what_the_configuration_says(
+    options: dict[str, Any], expected: tuple[int, int]
+) -> None:
     settings = named_conductor(ConductorConfig(model="openai:gpt-5", **options)).settings
-    return settings.max_steps, settings.max_rounds
 
-
-def test_without_an_effort_nothing_is_limited() -> None:
-    assert limits() == limits(effort="medium") == (5, 1)
-
-
-def test_minimal_asks_one_worker_once_and_high_has_one_round_more() -> None:
-    assert limits(effort="minimal") == (1, 0)
-    assert limits(effort="low") == (3, 0)
-    assert limits(effort="high") == (5, 2)
-
-
-def test_an_effort_stays_within_what_the_configuration_says() -> None:
-    assert limits(effort="high", max_rounds=1, max_steps=2) == (2, 1)
-    assert limits(effort="low", max_rounds=3, max_steps=2) == (2, 0)
+    assert (settings.max_steps, settings.max_rounds) == expected
 
 
 def test_a_template_set_with_efforts_says_the_effort_and_medium_by_default(tmp_path: Path) -> None:
@@ -75,9 +75,8 @@ def test_a_checkpoint_keeps_its_steps_and_gets_no_more_rounds_than_it_was_traine
     (tmp_path / "config.json").write_text("{}")
 
     def of(effort: Any, **more: Any) -> tuple[int, int]:
-        config = ConductorConfig(model=f"transformers:{tmp_path}", effort=effort, **more)
-        settings = named_conductor(config).settings
-        return settings.max_steps, settings.max_rounds
+        found = named_conductor(ConductorConfig(model=f"transformers:{tmp_path}", effort=effort, **more)).settings
+        return found.max_steps, found.max_rounds
 
     assert of("minimal") == (4, 0)
     assert of("high") == of(None) == (4, 1)

@@ -90,23 +90,23 @@ def test_the_number_of_examples_can_be_limited(solved: Path, capsys: pytest.Capt
     assert capsys.readouterr().err == "1 example\n"
 
 
-def test_where_nothing_is_right_the_command_says_what_is_missing(
-    solved: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (json.dumps(row("Why?", SINGLE)), "mark right answers with 'correct': true"),
+        ('{"a": 1}', "other.jsonl:1: not a line that `wfdsl solve --out` wrote"),
+    ],
+    ids=["nothing is right", "something else"],
+)
+def test_a_file_without_right_answers_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
 ) -> None:
-    code = main(["data", "examples", "extract", str(solved), "--right", "correct"])
+    (tmp_path / "other.jsonl").write_text(f"{line}\n")
+
+    code = main(["data", "examples", "extract", str(tmp_path / "other.jsonl"), "--right", "correct"])
 
     assert code == 2
-    assert "mark right answers with 'correct': true" in capsys.readouterr().err
-
-
-def test_a_file_of_something_else_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "other.jsonl"
-    path.write_text('{"a": 1}\n')
-
-    code = main(["data", "examples", "extract", str(path)])
-
-    assert code == 2
-    assert "other.jsonl:1: not a line that `wfdsl solve --out` wrote" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_shipped_sets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:

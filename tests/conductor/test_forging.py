@@ -20,6 +20,7 @@ from wfdsl_rl.gym.start import PROMPT as WITHOUT_MARKS
 from .scripted_server import EMPTY, lists
 
 if TYPE_CHECKING:
+    from wfdsl.interpreter.context import Question
     from wfdsl.protocols import Message
 
     from .scripted_server import Chat
@@ -77,37 +78,23 @@ def chat_with(text: str) -> list[Message]:
     ]
 
 
-@pytest.mark.parametrize("name", ["paper", "tiny"])
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_response_stays_inside_its_quotation(name: str, text: str) -> None:
-    prompt = Prompt.load(name, examples="none")
-
-    message = prompt.revise(text, max_steps=5, rounds_left=1)["content"]
-
-    plain = prompt.revise("It is 391.", max_steps=5, rounds_left=1)["content"]
-    assert skeleton(message, text) == skeleton(plain, "")
-    assert text in message.rpartition("END")[0]
+def quoting(prompt: Prompt, text: str, *, flat: bool) -> list[str]:
+    """A revision, a conversation and a flat question that quote a text."""
+    asked: list[Question] = [chat_with(text), *([text or "?"] if flat else [])]
+    revision = prompt.revise(text, max_steps=5, rounds_left=1)["content"]
+    return [revision, *(prompt.ask(each, LISTING, max_steps=5)[-1]["content"] for each in asked)]
 
 
 @pytest.mark.parametrize("name", ["paper", "tiny"])
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_message_of_a_conversation_stays_inside_its_quotation(name: str, text: str) -> None:
-    prompt = Prompt.load(name, examples="none")
+def test_a_text_stays_inside_its_quotation(name: str, text: str) -> None:
+    prompt, flat = Prompt.load(name, examples="none"), name == "paper"
 
-    *_, message = prompt.ask(chat_with(text), LISTING, max_steps=5)
+    messages = quoting(prompt, text, flat=flat)
 
-    *_, plain = prompt.ask(chat_with("It is 391."), LISTING, max_steps=5)
-    assert skeleton(message["content"], text) == skeleton(plain["content"], "")
-
-
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_flat_question_stays_inside_its_quotation(text: str) -> None:
-    prompt = Prompt.load("paper", examples="none")
-
-    *_, message = prompt.ask(text, LISTING, max_steps=5)
-
-    *_, plain = prompt.ask("Why?", LISTING, max_steps=5)
-    assert skeleton(message["content"], text) == skeleton(plain["content"], "")
+    plain = quoting(prompt, "It is 391.", flat=flat)
+    assert [skeleton(each, text) for each in messages] == [skeleton(each, "") for each in plain]
+    assert text in messages[0].rpartition("END")[0]
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -141,11 +128,10 @@ def test_where_a_checkpoint_was_trained_without_marks_each_line_of_a_conversatio
 
 @pytest.mark.parametrize("text", TEXTS[::6])
 async def test_no_role_changes_in_a_run_with_a_node_and_a_revision(chat: Chat, text: str) -> None:
-    conductor = chat.conductor(lists([0, 1], [[], [0]]), lists([0], [[]]), EMPTY, EMPTY)
     chat.answer = lambda name, messages: text or "nothing"
-    pool = Pool([chat.pool(1, node={"max_rounds": 1}).entry(at) for at in (0, 1)])
+    pool = chat.pool(1, node={"max_rounds": 1})
 
-    solution = await conductor.solve("Why?", pool)
+    solution = await chat.solve(lists([0, 1], [[], [0]]), lists([0], [[]]), EMPTY, EMPTY, pool=pool)
 
     assert [note.result for note in solution.log] == ["ran", "kept"]
     roles = [[message["role"] for message in messages] for messages in chat.asked]

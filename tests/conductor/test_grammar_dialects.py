@@ -24,6 +24,13 @@ SERVER = "http://127.0.0.1:1/v1"
 SMALL: dict[str, Any] = {"grammar": "on", "max_prose": 10, "max_subtask": 10}
 
 
+def grammar_of(model: Any, **options: Any) -> Grammar:
+    """The grammar that a Conductor is held to."""
+    found = Conductor(model, **{"grammar": "on", **options}).settings.grammar
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize(
     ("entry", "opening"),
     [
@@ -34,19 +41,8 @@ SMALL: dict[str, Any] = {"grammar": "on", "max_prose": 10, "max_subtask": 10}
     ],
 )
 def test_a_provider_is_given_the_dialect_that_it_takes(entry: WorkerEntry, opening: str) -> None:
-    grammar = Conductor(entry, **SMALL).settings.grammar
-
-    assert grammar is not None
-    assert opening in grammar.call_settings([0, 2], 2, recursion=False)["grammar"]
-
-
-def test_a_worker_that_is_given_ready_made_is_asked_in_the_dialect_of_its_entry() -> None:
-    entry = WorkerEntry(name="m", provider="transformers", model="folder")
-
-    grammar = Conductor(ScriptedWorker([]), entry=entry, **SMALL).settings.grammar
-
-    assert grammar is not None
-    assert grammar.dialect == "llguidance"
+    for grammar in (grammar_of(entry, **SMALL), grammar_of(ScriptedWorker([]), entry=entry, **SMALL)):
+        assert opening in grammar.call_settings([0, 2], 2, recursion=False)["grammar"]
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "google", "openai"])
@@ -86,40 +82,25 @@ async def test_each_round_sends_its_grammar_and_the_tokens_that_cut_no_completio
 
 @pytest.mark.parametrize("max_steps", [1, 2, 3, 5, 8])
 def test_bounds_that_are_left_open_leave_half_of_a_known_context_to_the_prompt(max_steps: int) -> None:
-    grammar = Conductor(local_entry(), grammar="on", max_steps=max_steps).settings.grammar
+    grammar = grammar_of(local_entry(), max_steps=max_steps)
 
-    assert grammar is not None
-    assert grammar.max_prose == grammar.max_subtask
-    assert grammar.max_subtask is not None
+    chars = grammar.max_subtask
+    assert grammar.max_prose == chars
     assert grammar.tokens((0, 1, 2), max_steps) <= 2048
-    assert (
-        grammar.max_subtask == 200
-        or Grammar(max_prose=grammar.max_subtask + 1, max_subtask=grammar.max_subtask + 1).tokens((999,), max_steps)
-        > 2048
-    )
+    assert chars == 200 or Grammar(max_prose=chars + 1, max_subtask=chars + 1).tokens((999,), max_steps) > 2048
 
 
-def test_a_bound_that_is_given_stays_and_the_other_one_fits() -> None:
-    grammar = Conductor(local_entry(), grammar="on", max_prose=0).settings.grammar
+def test_bounds_that_are_given_stay_and_others_fit_the_context_as_far_as_it_is_known(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 1024}))
+    server = WorkerEntry(name="m", provider="openai", base_url=SERVER)
+    one, unknown = grammar_of(local_entry(), max_prose=0), grammar_of(server)
+    told = grammar_of(server.model_copy(update={"options": {"context": 1024}}))
+    folder = grammar_of(WorkerEntry(name="m", provider="transformers", model=str(tmp_path)))
 
-    assert grammar is not None
-    assert (grammar.max_prose, grammar.max_subtask) == (0, 94)
-
-
-def test_where_the_context_is_not_known_the_bounds_are_two_hundred() -> None:
-    grammar = Conductor(WorkerEntry(name="m", provider="openai", base_url=SERVER), grammar="on").settings.grammar
-
-    assert grammar is not None
-    assert (grammar.max_prose, grammar.max_subtask) == (200, 200)
-
-
-def test_a_server_s_context_is_what_the_entry_says() -> None:
-    entry = WorkerEntry(name="m", provider="openai", base_url=SERVER, options={"context": 1024})
-
-    grammar = Conductor(entry, grammar="on").settings.grammar
-
-    assert grammar is not None
-    assert grammar.tokens((999,), 5) <= 512
+    assert (one.max_prose, one.max_subtask) == (0, 94)
+    assert (unknown.max_prose, unknown.max_subtask) == (200, 200)
+    assert told.tokens((999,), 5) <= 512
+    assert folder.tokens((999,), 5) <= 512
 
 
 @pytest.mark.parametrize("context", [0, -1, "8192", True, 1.5])
@@ -128,16 +109,6 @@ def test_a_context_that_is_not_a_number_of_tokens_is_refused(context: Any) -> No
 
     with pytest.raises(UsageError, match="options: context: must be "):
         Conductor(entry, grammar="on")
-
-
-def test_a_checkpoint_s_context_is_that_of_its_configuration(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"max_position_embeddings": 1024}))
-    entry = WorkerEntry(name="m", provider="transformers", model=str(tmp_path))
-
-    grammar = Conductor(entry, grammar="on").settings.grammar
-
-    assert grammar is not None
-    assert grammar.tokens((999,), 5) <= 512
 
 
 @pytest.mark.parametrize(
@@ -154,6 +125,7 @@ def test_a_checkpoint_s_context_is_that_of_its_configuration(tmp_path: Path) -> 
             {"max_subtask": 200},
             "the context of the Conductor's model is 1024",
         ),
+        (local_entry(), {"max_steps": 33}, r"max_steps must be from 1 to 32 \(got 33\)"),
     ],
 )
 def test_a_grammar_that_the_context_cannot_hold_is_refused(
@@ -161,11 +133,6 @@ def test_a_grammar_that_the_context_cannot_hold_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         Conductor(entry, grammar="on", **bounds)
-
-
-def test_more_steps_than_a_grammar_can_have_are_refused_before_anything_is_asked() -> None:
-    with pytest.raises(UsageError, match=r"max_steps must be from 1 to 32 \(got 33\)"):
-        Conductor(local_entry(), grammar="on", max_steps=33)
 
 
 @pytest.mark.parametrize(("grammar", "hint"), [("on", "--deep"), ("off", "a grammar")])
@@ -181,9 +148,7 @@ async def test_a_server_that_ignores_the_grammar_is_what_the_hint_is_about(gramm
 
 async def test_a_node_of_a_pool_file_may_be_held_to_a_grammar(chat: Chat) -> None:
     pool = chat.pool(1, node={"max_rounds": 0, "grammar": "on", "max_prose": 0, "max_subtask": 12, "max_steps": 2})
-    conductor = chat.conductor(lists([1], [[]]), lists([0], [[]]), max_rounds=0)
-
-    await conductor.solve("Why?", pool)
+    await chat.solve(lists([1], [[]]), lists([0], [[]]), max_rounds=0, pool=pool)
 
     assert "grammar" not in chat.bodies[0]
     assert chat.bodies[1]["grammar"] == gbnf((0,), 2, max_prose=0, max_subtask=12)

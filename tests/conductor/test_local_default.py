@@ -29,21 +29,3 @@ def test_under_the_grammar_the_small_model_writes_strictly_valid_workflows(
         [["valid"], ["valid"]],
         [["valid"], ["passthrough"]],
     )
-
-
-@pytest.mark.local
-@pytest.mark.slow
-def test_without_the_grammar_it_ends_honestly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
-    (tmp_path / "default.wf").write_text('step answer by solver: "Answer."\n')
-    paths = [f"conductor.default={tmp_path / 'default.wf'}", "conductor.reasks=0", "conductor.max_tokens=60"]
-    options = ["--grammar", "off", "--max-rounds", "0", *(word for each in paths for word in ("--set", each))]
-
-    code = main(["solve", "-q", "What is 3 + 4?", *options, "--json"])
-
-    found = json.loads(capsys.readouterr().out)
-    assert code == 0
-    assert found["rounds"][0]["result"] == "ran-default"
-    assert found["events"] != []

@@ -9,7 +9,7 @@ import pytest
 from wfdsl import Conductor, Pool, UsageError, WorkflowError
 from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.named import named_conductor, named_policy, named_prompt
+from wfdsl.conductor.named import named_conductor, named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.conductor.prompt import Prompt
 
@@ -43,11 +43,7 @@ async def test_a_workflow_file_is_a_policy_with_parameters(tmp_path: Path) -> No
     assert isinstance(policy, WorkflowPolicy)
     assert (await policy.solve("", POOL)).answer == "Answer in a warm tone."
 
-
-def test_a_workflow_file_that_the_pool_cannot_run_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "one.wf"
     path.write_text('step answer by nobody: "Answer."\n')
-
     with pytest.raises(WorkflowError, match="nobody"):
         named_policy(ConductorConfig(model=str(path)), POOL)
 
@@ -83,40 +79,35 @@ def test_a_model_of_a_provider_is_a_conductor_under_the_settings_given(chat: Cha
     assert (settings.grammar.max_prose, settings.grammar.max_subtask) == (200, 9)
 
 
-def test_other_models_are_told_what_the_paper_s_are_and_write_freely(chat: Chat) -> None:
-    settings = named_conductor(ConductorConfig(model="openai:m", base_url=chat.url)).settings
+def test_the_local_model_is_told_less_and_held_to_a_grammar_unless_it_is_said_otherwise() -> None:
+    local = named_conductor(ConductorConfig(model="local", max_steps=4)).settings
+    other = named_conductor(ConductorConfig(model="local", prompt="paper", max_steps=5, grammar="off")).settings
 
-    assert (settings.prompt.name, settings.max_steps, settings.grammar) == ("paper", 5, None)
-
-
-def test_the_local_model_is_told_less_and_held_to_a_grammar() -> None:
-    settings = named_conductor(ConductorConfig(model="local")).settings
-
-    assert (settings.prompt.name, settings.max_steps) == ("tiny", 3)
-    assert settings.grammar is not None
-    assert (settings.grammar.max_prose, settings.grammar.max_subtask) == (0, 80)
-
-
-def test_what_is_said_of_the_local_model_counts() -> None:
-    settings = named_conductor(ConductorConfig(model="local", prompt="paper", max_steps=5, grammar="off")).settings
-
-    assert (settings.prompt.name, settings.max_steps, settings.grammar) == ("paper", 5, None)
+    assert (local.prompt.name, local.max_steps) == ("tiny", 4)
+    assert local.grammar is not None
+    assert (local.grammar.max_prose, local.grammar.max_subtask) == (0, 80)
+    assert (other.prompt.name, other.max_steps, other.grammar) == ("paper", 5, None)
+    provided = named_conductor(ConductorConfig(model="openai:m"))
+    assert provided.config == ConductorConfig(model="openai:m")
+    assert (provided.settings.prompt.name, provided.settings.max_steps) == ("paper", 5)
+    assert provided.settings.grammar is None
 
 
-@pytest.mark.parametrize("prefix", ["", "transformers:"])
-def test_a_folder_is_a_checkpoint_asked_as_it_was_trained(checkpoint: Path, prefix: str) -> None:
+@pytest.mark.parametrize("provider", ["", "transformers", "local"])
+def test_a_folder_is_a_checkpoint_asked_as_it_was_trained(checkpoint: Path, provider: str) -> None:
     trained = Prompt.load("tiny", examples="mixed")
     save_prompt(checkpoint, trained, max_steps=4)
+    (checkpoint / "model.gguf").write_bytes(b"GGUF")
+    prefix = f"{provider}:" if provider else ""
 
     conductor = named_conductor(ConductorConfig(model=f"{prefix}{checkpoint}"))
 
-    assert (conductor.entry.provider, conductor.entry.model) == ("transformers", str(checkpoint))
+    assert conductor.entry.model == str(checkpoint)
+    assert provider in ("", conductor.entry.provider)
     assert (conductor.settings.prompt, conductor.settings.max_steps) == (trained, 4)
-    assert named_prompt(ConductorConfig(model=f"{prefix}{checkpoint}")) == (trained, 4, None, True)
-    with pytest.raises(UsageError, match="prompted as it was trained"):
-        named_conductor(ConductorConfig(model=f"{prefix}{checkpoint}", prompt="paper"))
-    with pytest.raises(UsageError, match="prompted as it was trained"):
-        named_prompt(ConductorConfig(model=f"{prefix}{checkpoint}", max_steps=5))
+    for other in ({"prompt": "paper"}, {"prompt": "tiny"}, {"max_steps": 5}):
+        with pytest.raises(UsageError, match="prompted as it was trained"):
+            named_conductor(ConductorConfig(model=f"{prefix}{checkpoint}", **other))
 
 
 def test_a_checkpoint_without_a_prompt_is_asked_like_any_model(checkpoint: Path) -> None:

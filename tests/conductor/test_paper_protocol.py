@@ -45,9 +45,7 @@ def test_files_are_checked_by_it_too(tmp_path: Any, capsys: pytest.CaptureFixtur
 
 
 async def test_a_conductor_under_it_is_told_so_and_asked_again(chat: Chat) -> None:
-    conductor = chat.conductor(LISTS, BINARY, max_rounds=0, access="binary")
-
-    solution = await conductor.solve("Why?", chat.pool())
+    solution = await chat.solve(LISTS, BINARY, max_rounds=0, access="binary")
 
     assert solution.answer == "w0: task 2"
     assert 'and "all" shows every earlier step. Nothing else can be written.' in chat.asked[0][-1]["content"]

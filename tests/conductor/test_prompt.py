@@ -78,17 +78,6 @@ def test_a_set_of_one_s_own_is_filled_in_and_nothing_else_is_touched(own: Path) 
     assert prompt.reask("{response}")["content"] == "Wrong: {response}"
 
 
-def test_what_the_prompt_says_of_the_question_is_true_for_who_is_shown_it() -> None:
-    shown = {
-        who: Prompt.load("paper").ask(QUESTION, WorkerListing.of(pool()), max_steps=5, question_for=who)[-1]["content"]
-        for who in ("all", "first")
-    }
-
-    assert "The model sees the question too" in shown["all"]
-    assert "The model sees the question too" not in shown["first"]
-    assert "Only the model of step 0 sees the question" in shown["first"]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

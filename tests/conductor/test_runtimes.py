@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,8 @@ from wfdsl.conductor.named import model_entry, named_conductor
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.conductor.settings import context_of
 from wfdsl.installation import install_command
-from wfdsl.interpreter.record import RunFailed
 from wfdsl.workers import local, model_folder
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.local import LocalWorker
 from wfdsl.workers.model_folder import folder_settings
 
 if TYPE_CHECKING:
@@ -81,23 +78,6 @@ def test_llama_runs_a_folder_with_a_gguf_file_unless_only_transformers_is_instal
     assert (entry.provider, entry.model, entry.max_tokens) == (provider, str(folder), 1024)
 
 
-@pytest.mark.parametrize("provider", ["local", "transformers"])
-def test_the_runtime_can_be_named(folder: Path, provider: str) -> None:
-    assert model_entry(f"{provider}:{folder}").provider == provider
-
-
-@pytest.mark.parametrize("name", ["", "local:"])
-def test_a_folder_with_a_gguf_file_is_asked_as_it_was_trained(folder: Path, name: str) -> None:
-    trained = Prompt.load("tiny", examples="mixed")
-    save_prompt(folder, trained, max_steps=4, max_rounds=0)
-
-    settings = named_conductor(ConductorConfig(model=f"{name}{folder}")).settings
-
-    assert (settings.prompt, settings.max_steps, settings.max_rounds) == (trained, 4, 0)
-    with pytest.raises(UsageError, match="prompted as it was trained"):
-        named_conductor(ConductorConfig(model=f"{name}{folder}", prompt="paper"))
-
-
 @pytest.mark.parametrize(("trained", "said", "rounds"), [(None, None, 1), (0, None, 0), (2, None, 2), (0, 3, 3)])
 def test_a_checkpoint_revises_as_often_as_it_was_trained_to_unless_told(
     folder: Path, trained: int | None, said: int | None, rounds: int
@@ -108,43 +88,32 @@ def test_a_checkpoint_revises_as_often_as_it_was_trained_to_unless_told(
     assert Conductor(model_entry(str(folder)), max_rounds=said).settings.max_rounds == rounds
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({"config.json", "model.gguf"}, [install_command("local"), f"with torch: {install_command('torch')}"]),
-        ({"model.gguf"}, [install_command("local")]),
-    ],
-)
-def test_where_nothing_is_installed_it_is_said_what_is_missing(
-    folder: Path, installed: Callable[[Collection[str]], None], files: Collection[str], said: list[str]
+@pytest.mark.parametrize("has_weights", [True, False])
+def test_where_nothing_is_installed_the_commands_that_install_it_are_named(
+    folder: Path, installed: Callable[[Collection[str]], None], *, has_weights: bool
 ) -> None:
     installed(())
-    for path in folder.iterdir():
-        if path.name not in files:
-            path.unlink()
+    if not has_weights:
+        (folder / "config.json").unlink()
 
     with pytest.raises(UsageError) as refused:
         Pool([model_entry(str(folder))]).worker(0)
 
-    message = str(refused.value)
-    assert "nothing is installed that runs" in message
-    assert all(each in message for each in said)
-    assert ("[torch]" in message) is ("config.json" in files)
-
-
-def test_two_gguf_files_are_one_too_many(folder: Path) -> None:
-    (folder / "other.gguf").write_bytes(b"GGUF")
-
-    with pytest.raises(UsageError, match=r"several GGUF files \(model.gguf, other.gguf\): name one of them"):
-        model_entry(str(folder))
+    assert install_command("local") in str(refused.value)
+    assert (install_command("torch") in str(refused.value)) == has_weights
 
 
 @pytest.mark.local
-def test_a_folder_without_one_is_not_for_the_local_server(folder: Path) -> None:
-    (folder / "model.gguf").unlink()
+def test_a_folder_has_one_gguf_file_for_the_local_server(folder: Path) -> None:
+    (folder / "other.gguf").write_bytes(b"GGUF")
+    with pytest.raises(UsageError, match=r"several GGUF files \(model.gguf, other.gguf\): name one of them"):
+        model_entry(str(folder))
 
-    with pytest.raises(UsageError, match="has no GGUF file; `wfdsl-train export"):
-        Pool([model_entry(f"local:{folder}")]).worker(0)
+    for each in folder.glob("*.gguf"):
+        each.unlink()
+    for name, said in ((str(folder), "has no GGUF file; `wfdsl-train export"), ("none.gguf", "there is no model file")):
+        with pytest.raises(UsageError, match=said):
+            Pool([WorkerEntry(name="w", provider="local", model=name)]).worker(0)
 
 
 def test_the_context_is_what_the_folder_says(folder: Path) -> None:
@@ -155,48 +124,32 @@ def test_the_context_is_what_the_folder_says(folder: Path) -> None:
     assert context_of(model_entry(str(folder))) == 4096
 
 
+SAMPLED = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05}
+REPEATS = {"repeat_penalty": 1.05, "repeat_last_n": -1}
+OWN = {"temperature": 0.9, "extra_body": {"min_p": 0.2}}
+
+
 @pytest.mark.parametrize(
-    ("settings", "temperature", "top_p", "body"),
+    ("settings", "own", "temperature", "top_p", "body"),
     [
-        (None, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
-        ({"do_sample": False, "temperature": 0.3}, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
-        (
-            {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05},
-            0.7,
-            0.8,
-            {"top_k": 20, "min_p": 0.0, "repeat_penalty": 1.05, "repeat_last_n": -1},
-        ),
-        ({"do_sample": True}, 1.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        (None, {}, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        ({"do_sample": False, "temperature": 0.3}, {}, 0.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        (SAMPLED, {}, 0.7, 0.8, {"top_k": 20, "min_p": 0.0, **REPEATS}),
+        ({"do_sample": True}, {}, 1.0, 1.0, {"top_k": 0, "min_p": 0.0}),
+        (SAMPLED, OWN, 0.9, 0.8, {"top_k": 20, "min_p": 0.2, **REPEATS}),
     ],
 )
-def test_a_folder_is_asked_as_transformers_would(
-    folder: Path, settings: dict[str, Any] | None, temperature: float, top_p: float, body: dict[str, Any]
+def test_a_folder_is_asked_as_transformers_would_unless_the_entry_says_otherwise(
+    folder: Path,
+    settings: dict[str, Any] | None,
+    own: dict[str, Any],
+    temperature: float,
+    top_p: float,
+    body: dict[str, Any],
 ) -> None:
     if settings is not None:
         (folder / "generation_config.json").write_text(json.dumps(settings))
 
-    told = folder_settings(WorkerEntry(name="w", provider="local"), folder)
+    told = folder_settings(WorkerEntry(name="w", provider="local", **own), folder)
 
     assert told == {"temperature": temperature, "top_p": top_p, "extra_body": body}
-
-
-@pytest.mark.local
-def test_what_an_entry_says_goes_before_what_a_folder_says(folder: Path) -> None:
-    entry = model_entry(str(folder), temperature=0.9, extra_body={"min_p": 0.2})
-
-    worker: Any = Pool([entry]).worker(0)
-
-    assert isinstance(worker.worker, LocalWorker)
-    told = worker.worker._entry
-    assert (told.temperature, told.top_p, dict(told.extra_body)) == (0.9, 1.0, {"top_k": 0, "min_p": 0.2})
-
-
-@pytest.mark.local
-def test_a_file_that_is_no_model_fails_with_what_the_server_says(folder: Path) -> None:
-    conductor = named_conductor(ConductorConfig(model=str(folder), prompt="tiny"))
-
-    async def answer(messages: list[dict[str, Any]]) -> str:
-        return "?"
-
-    with pytest.raises(RunFailed, match=r"the local server did not start: .*model.gguf cannot be served; is it whole"):
-        asyncio.run(conductor.solve("?", Pool.from_functions([answer])))

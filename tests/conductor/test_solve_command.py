@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 PLAN = lists([0, 1], [[], [0]])
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat: Chat) -> Path:
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat: Chat) -> None:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     Path("pool.toml").write_text(_pool(chat, "w0", "w1", "w2"))
     Path("boss.toml").write_text(_pool(chat, "conductor"))
-    return tmp_path
 
 
 def _pool(chat: Chat, *names: str) -> str:
@@ -47,7 +46,6 @@ def rows(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-@pytest.mark.usefixtures("place")
 def test_the_answer_goes_to_standard_output_and_what_happened_to_standard_error(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,7 +59,6 @@ def test_the_answer_goes_to_standard_output_and_what_happened_to_standard_error(
     assert "round 1: the previous answer was kept\n" in err
 
 
-@pytest.mark.usefixtures("place")
 def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 
@@ -73,7 +70,6 @@ def test_the_whole_solution_can_be_had_as_json(chat: Chat, capsys: pytest.Captur
     assert Run.from_json(json.dumps(found["run"])).answer == "w1: task 1"
 
 
-@pytest.mark.usefixtures("place")
 def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,31 +85,16 @@ def test_the_trace_shows_completions_and_what_was_out_of_the_ordinary(
     assert places == sorted(places), "rounds in order, each with what was written before its replies"
 
 
-@pytest.mark.usefixtures("place")
-def test_a_conductor_that_writes_no_workflow_ends_with_code_3(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.script = ["no"]
+def test_dollars_of_simulated_workers_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("one.wf").write_text('step answer by 0: "Solve it."\n')
 
-    code = solve("-q", "Why?", "--set", "conductor.reasks=0")
-
-    assert code == 3
-    assert "no valid workflow in 1 completion" in capsys.readouterr().err
-
-
-def test_dollars_of_simulated_workers_are_marked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
-    question = "Today is Friday. Which day of the week is it in 100 days?"
-    (tmp_path / "one.wf").write_text('step answer by 0: "Solve it."\n')
-
-    main(["run", str(tmp_path / "one.wf"), "--pool", "gym/seven", "-q", question])
+    main(["run", "one.wf", "--pool", "gym/seven", "-q", "Today is Friday. Which day of the week is it in 100 days?"])
 
     err = capsys.readouterr().err
     assert "$" in err
     assert all(line.endswith("simulated") for line in err.splitlines() if "$" in line)
 
 
-@pytest.mark.usefixtures("place")
 def test_the_default_workflow_is_a_wf_file(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     Path("default.wf").write_text('step answer by w2: "Just answer."\n')
     chat.script = ["no"]
@@ -125,7 +106,6 @@ def test_the_default_workflow_is_a_wf_file(chat: Chat, capsys: pytest.CaptureFix
     assert (code, capsys.readouterr().out) == (0, "w2: Just answer.\n")
 
 
-@pytest.mark.usefixtures("place")
 def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,7 +121,6 @@ def test_a_spent_budget_ends_with_code_4_and_the_run_can_be_gone_on_with(
     assert len(chat.asked) == 1  # its options are the run's: no round after the first
 
 
-@pytest.mark.usefixtures("place")
 def test_a_run_of_a_policy_of_ones_own_is_resumed_with_it(chat: Chat) -> None:
     Path("mine.py").write_text(
         "from wfdsl.conductor.config import ConductorConfig\n"
@@ -160,21 +139,20 @@ def test_a_run_of_a_policy_of_ones_own_is_resumed_with_it(chat: Chat) -> None:
     assert (len(chat.asked), chat.workers) == (1, ["w0", "w1"])
 
 
-@pytest.mark.usefixtures("place")
 def test_a_conductor_that_wrote_nothing_valid_is_asked_anew_and_not_from_the_journal(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chat.script = ["no", PLAN]
 
     first = solve("-q", "Why?", "--max-rounds", "0", "--set", "conductor.reasks=0")
-    advice = capsys.readouterr().err.splitlines()[-1]
+    said = capsys.readouterr().err
     second = solve("-q", "Why?", "--max-rounds", "0", "--set", "conductor.reasks=0")
 
     assert (first, second) == (3, 0)
-    assert advice.endswith("or run the same command again for other completions")
+    assert "no valid workflow in 1 completion" in said
+    assert said.splitlines()[-1].endswith("or run the same command again for other completions")
 
 
-@pytest.mark.usefixtures("place")
 def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN]
 
@@ -185,33 +163,6 @@ def test_a_dry_run_prints_what_is_then_sent(chat: Chat, capsys: pytest.CaptureFi
     assert shown == chat.asked[0]
 
 
-@pytest.mark.usefixtures("place")
-def test_many_questions_are_answered_once_each(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("in.jsonl").write_text("".join(f'{{"question": "Q{at}", "id": "u{at}"}}\n' for at in range(3)))
-    arguments = ["--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0"]
-    chat.script += [*[lists([0], [[]])] * 2, "no"]
-
-    first = solve(*arguments, "--set", "conductor.reasks=0", "--parallel", "1")
-    chat.script += [lists([1], [[]])]
-    Path("out.jsonl").write_text(Path("out.jsonl").read_text() + '{"id": "cut o')
-    second = solve(*arguments, "--set", "run.journal=false")
-    calls = len(chat.called)
-    third = solve(*arguments)
-
-    assert (first, second, third) == (3, 0, 0)
-    assert calls == len(chat.called) == 3
-    found = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines() if not line.endswith("cut o")]
-    assert [(row["id"], row["answer"]) for row in found] == [
-        ("u0", "w0: task 0"),
-        ("u1", "w0: task 0"),
-        ("u2", None),
-        ("u2", "w1: task 0"),
-    ]
-    assert found[3]["rounds"][0]["result"] == "ran"
-    assert "3 of 3 are answered already" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("place")
 def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
     Path("in.jsonl").write_text('{"question": "a"}\n{"question": "b"}\n')
     chat.script += [lists([0], [[]])] * 2
@@ -222,10 +173,10 @@ def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
 
     assert (first, second) == (4, 0)
     assert [row["answer"] for row in rows("out.jsonl")] == ["w0: task 0"] * 2
+    assert rows("out.jsonl")[1]["rounds"][0]["result"] == "ran"
     assert (len(chat.asked), len(chat.called)) == (2, 2)
 
 
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -247,7 +198,6 @@ def test_options_that_cannot_be_used_end_with_code_2(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("place")
 def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,7 +225,6 @@ def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
     assert _run(first.id) == first
 
 
-@pytest.mark.usefixtures("place")
 def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     chat.script = [PLAN, lists([2, 0], [[], [0]], word="better"), EMPTY]
     solve("-q", "Why?")
@@ -293,7 +242,6 @@ def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: 
     assert capsys.readouterr().out.count(f"From run {first.id}, with round 1, step 0 asked again.") == 1
 
 
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -324,7 +272,6 @@ def _last_run() -> Run:
     return _run(full_id(default_path(), "last"))
 
 
-@pytest.mark.usefixtures("place")
 def test_a_redo_that_failed_is_continued_by_the_command_that_it_names(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:

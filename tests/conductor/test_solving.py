@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from .scripted_server import Chat
 
 PLAN = lists([0, 1], [[], [0]])
+JUST = Workflow((Step(2, "Just answer."),))
 
 
 async def test_a_valid_completion_is_run_and_its_last_response_is_the_answer(chat: Chat) -> None:
-    conductor = chat.conductor(f"Two steps.\n{PLAN}", max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool())
+    solution = await chat.solve(f"Two steps.\n{PLAN}", max_rounds=0)
 
     assert solution.answer == "w1: task 1"
     assert chat.called == [
@@ -46,30 +45,21 @@ async def test_a_valid_completion_is_run_and_its_last_response_is_the_answer(cha
     assert solution.events == ()
 
 
-async def test_a_repaired_completion_runs_and_says_what_was_repaired(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN.replace("[[], [0]]", "[None, 0]"), max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool())
+async def test_a_repaired_completion_runs_and_says_what_was_repaired_unless_the_profile_is_strict(chat: Chat) -> None:
+    odd = PLAN.replace("[[], [0]]", "[None, 0]")
+    solution = await chat.solve(odd, max_rounds=0)
+    strict = await chat.solve(odd, PLAN, max_rounds=0, profile="strict")
 
     (note,) = solution.log
     assert note.completions[0].reading == "repaired"
+    assert [each.reading for each in strict.log[0].completions] == ["invalid", "valid"]
     assert solution.events[0].startswith("round 0: the completion was repaired: line 3")
     assert "[access-none]" in solution.events[0]
 
 
-async def test_the_strict_profile_asks_again_where_the_lenient_one_repairs(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN.replace("[[], [0]]", "[None, 0]"), PLAN, max_rounds=0, profile="strict")
-
-    solution = await conductor.solve("Why?", chat.pool())
-
-    assert [each.reading for each in solution.log[0].completions] == ["invalid", "valid"]
-
-
 async def test_an_invalid_completion_is_asked_for_again_with_its_diagnostics(chat: Chat) -> None:
     wrong = lists([0, 9], [[], [1]])
-    conductor = chat.conductor(wrong, PLAN, max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool())
+    solution = await chat.solve(wrong, PLAN, max_rounds=0)
 
     first, second = chat.asked
     assert second[: len(first)] == first
@@ -82,10 +72,8 @@ async def test_an_invalid_completion_is_asked_for_again_with_its_diagnostics(cha
 
 
 async def test_always_invalid_fails_with_every_completion_in_the_record(chat: Chat) -> None:
-    conductor = chat.conductor("no", "still no", reasks=1)
-
     with pytest.raises(RunFailed, match=r"no valid workflow in 2 completions; .*list-missing") as caught:
-        await conductor.solve("Why?", chat.pool())
+        await chat.solve("no", "still no", reasks=1)
 
     (note,) = Solution(caught.value.run).log
     assert [each.text for each in note.completions] == ["no", "still no"]
@@ -94,10 +82,7 @@ async def test_always_invalid_fails_with_every_completion_in_the_record(chat: Ch
 
 
 async def test_always_invalid_runs_the_default_workflow_and_says_so(chat: Chat) -> None:
-    default = Workflow((Step(2, "Just answer."),))
-    conductor = chat.conductor("no", "still no", reasks=1, max_rounds=0, default=default)
-
-    solution = await conductor.solve("Why?", chat.pool())
+    solution = await chat.solve("no", "still no", reasks=1, max_rounds=0, default=JUST)
 
     assert solution.answer == "w2: Just answer."
     assert solution.log[0].result == "ran-default"
@@ -105,29 +90,53 @@ async def test_always_invalid_runs_the_default_workflow_and_says_so(chat: Chat) 
 
 
 async def test_a_default_that_the_pool_cannot_run_is_refused_before_anything_is_paid_for(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, default=Workflow((Step(9, "Just answer."),)))
-
     with pytest.raises(UsageError, match="asks worker 9"):
-        await conductor.solve("Why?", chat.pool())
+        await chat.solve(PLAN, default=Workflow((Step(9, "Just answer."),)))
 
     assert chat.asked == []
 
 
-async def test_three_empty_lists_in_a_revision_keep_the_answer(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, EMPTY, max_rounds=3)
+REVISIONS: dict[str, tuple[list[Any], dict[str, Any], str, str, str]] = {
+    "kept": ([EMPTY], {"max_rounds": 3}, "w1: task 1", "kept", "the previous answer was kept"),
+    "never valid": (["no", "no"], {"default": JUST}, "w1: task 1", "kept-invalid", "the previous answer is kept"),
+    "empty": (["", ""], {}, "w1: task 1", "kept-invalid", "the previous answer is kept"),
+    "refused": ([400], {}, "w1: task 1", "kept-failed", "the previous answer is kept: "),
+    "refused re-ask": (["no", 400], {}, "w1: task 1", "kept-failed", "the previous answer is kept: "),
+    "a worker failed": (
+        [lists([9], [[]]), lists([3], [[]])],
+        {},
+        "w1: task 1",
+        "kept-failed",
+        "the previous answer is kept: step 0/1/0 failed, worker 3 (broken)",
+    ),
+    "too many calls": (
+        [lists([0, 0, 0], [[], [0], [1]])],
+        {"call_factor": 1.0},
+        "w1: task 1",
+        "kept-over-limit",
+        "the revision makes 3 calls, more than 1 times the 2 of round 0",
+    ),
+    "dead steps do not count": ([lists([0, 0, 2], [[], [], [0]])], {"call_factor": 1.0}, "w2: task 2", "ran", ""),
+}
 
-    solution = await conductor.solve("Why?", chat.pool())
 
-    assert solution.answer == "w1: task 1"
-    assert len(chat.asked) == 2
-    assert [note.result for note in solution.log] == ["ran", "kept"]
-    assert len(solution.rounds) == 1
+@pytest.mark.parametrize("case", REVISIONS)
+async def test_a_revision_that_is_not_run_or_fails_keeps_the_answer_before_and_says_so(chat: Chat, case: str) -> None:
+    script, settings, answer, result, said = REVISIONS[case]
+    pool = Pool([*chat.pool(), chat.entry("broken")])
+    usual = chat.answer
+    chat.answer = lambda name, messages: 400 if name == "broken" else usual(name, messages)
+
+    solution = await chat.solve(PLAN, *script, pool=pool, **{"reasks": 1, **settings})
+
+    assert (solution.answer, chat.script) == (answer, [])
+    assert [note.result for note in solution.log] == ["ran", result]
+    assert said in " ".join(solution.events)
+    assert Run.from_json(solution.run.to_json()) == solution.run
 
 
 async def test_a_revision_continues_the_conversation_and_all_shows_the_answer_before(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, lists([2, 0], ["all", [0]], word="mend"), max_rounds=1)
-
-    solution = await conductor.solve("Why?", chat.pool())
+    solution = await chat.solve(PLAN, lists([2, 0], ["all", [0]], word="mend"), max_rounds=1)
 
     first, second = chat.asked
     assert second[: len(first)] == first
@@ -146,54 +155,24 @@ async def test_a_revision_continues_the_conversation_and_all_shows_the_answer_be
     assert len(solution.rounds) == 2
 
 
-async def test_the_number_of_rounds_is_the_cap(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, PLAN, PLAN, PLAN, max_rounds=2)
-
-    solution = await conductor.solve("Why?", chat.pool())
-
-    assert (len(solution.rounds), len(chat.script)) == (3, 1)
-
-
-async def test_an_invalid_revision_keeps_the_answer_before_and_says_so(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, "no", "no", reasks=1, default=Workflow((Step(2, "Just answer."),)))
-
-    solution = await conductor.solve("Why?", chat.pool())
-
-    assert solution.answer == "w1: task 1"
-    assert [note.result for note in solution.log] == ["ran", "kept-invalid"]
-    assert any("the previous answer is kept" in event for event in solution.events)
-
-
-async def test_a_revision_over_the_call_factor_is_not_run(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, lists([0, 0, 0], [[], [0], [1]]), call_factor=1.0)
-
-    solution = await conductor.solve("Why?", chat.pool())
-
-    assert solution.answer == "w1: task 1"
-    assert chat.workers == ["w0", "w1"]
-    assert solution.log[1].result == "kept-over-limit"
-    assert solution.log[1].reason == "the revision makes 3 calls, more than 1 times the 2 of round 0"
-
-
-async def test_dead_steps_do_not_count_towards_the_call_factor(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, lists([0, 0, 2], [[], [], [0]]), call_factor=1.0)
-
-    solution = await conductor.solve("Why?", chat.pool())
-
-    assert solution.answer == "w2: task 2"
-
-
-async def test_the_budget_covers_completions_and_workers_and_keeps_the_rounds_so_far(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, PLAN, max_rounds=1)
-
+@pytest.mark.parametrize(
+    ("calls", "script", "statuses", "results"),
+    [(5, [PLAN, PLAN], ["done", "budget"], ["ran", "ran"]), (4, [PLAN, "no", PLAN], ["done"], ["ran", "failed"])],
+    ids=["by a worker", "by a re-ask"],
+)
+async def test_the_budget_covers_completions_and_workers_and_keeps_the_rounds_so_far(
+    chat: Chat, calls: int, script: list[str], statuses: list[str], results: list[str]
+) -> None:
     with pytest.raises(BudgetExhausted) as caught:
-        await conductor.solve("Why?", chat.pool(), budget=Budget(calls=5))
+        await chat.solve(*script, max_rounds=1, run={"budget": Budget(calls=calls)})
 
-    rounds = Solution(caught.value.run).rounds
-    assert [run.status for run in rounds] == ["done", "budget"]
-    assert rounds[0].answer == "w1: task 1"
-    assert [run.settings["conductor"][0]["result"] for run in rounds] == ["ran", "ran"]
-    assert (len(chat.asked), len(chat.called)) == (2, 3)
+    stopped = Solution(caught.value.run)
+    assert [run.status for run in stopped.rounds] == statuses
+    assert stopped.rounds[0].answer == "w1: task 1"
+    assert [note.result for note in stopped.log] == results
+    assert stopped.log[1].completions[0].text == script[1]
+    assert len(chat.asked) + len(chat.called) == calls
+    assert results[1] == "ran" or f"the budget of {calls} calls is spent" in " ".join(stopped.events)
 
 
 async def test_a_dollar_budget_needs_the_price_of_the_conductor_s_model(chat: Chat) -> None:
@@ -203,36 +182,8 @@ async def test_a_dollar_budget_needs_the_price_of_the_conductor_s_model(chat: Ch
         await conductor.solve("Why?", chat.pool(), budget=Budget(usd=1.0))
 
 
-async def test_a_worker_that_fails_in_a_revision_does_not_lose_the_answer(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, lists([2], [[]]))
-    answer = chat.answer
-    chat.answer = lambda name, messages: 400 if name == "w2" else answer(name, messages)
-
-    solution = await conductor.solve("Why?", chat.pool())
-
-    assert solution.answer == "w1: task 1"
-    assert [run.status for run in solution.rounds] == ["done", "failed"]
-    assert [note.result for note in solution.log] == ["ran", "kept-failed"]
-    (event,) = solution.events
-    assert event.startswith("round 1: the previous answer is kept: step 0/1/0 failed, worker 2 (w2)")
-
-
-@pytest.mark.parametrize("script", [[400], ["no", 400], ["", ""]], ids=["refused", "refused re-ask", "empty"])
-async def test_a_conductor_that_fails_in_a_revision_does_not_lose_the_answer(chat: Chat, script: list[Any]) -> None:
-    conductor = chat.conductor(PLAN, *script, reasks=1)
-
-    solution = await conductor.solve("Why?", chat.pool())
-
-    assert solution.answer == "w1: task 1"
-    assert solution.log[1].result == ("kept-invalid" if script == ["", ""] else "kept-failed")
-    assert any("the previous answer is kept: " in event for event in solution.events)
-    assert Run.from_json(solution.run.to_json()) == solution.run
-
-
 async def test_an_empty_completion_is_asked_for_again(chat: Chat) -> None:
-    conductor = chat.conductor("", PLAN, max_rounds=0)
-
-    solution = await conductor.solve("Why?", chat.pool())
+    solution = await chat.solve("", PLAN, max_rounds=0)
 
     assert solution.answer == "w1: task 1"
     assert [each.reading for each in solution.log[0].completions] == ["invalid", "valid"]
@@ -242,10 +193,9 @@ async def test_an_empty_completion_is_asked_for_again(chat: Chat) -> None:
 
 
 async def test_a_revision_shows_a_long_answer_abridged_in_the_middle(chat: Chat) -> None:
-    conductor = chat.conductor(lists([0], [[]]), EMPTY, max_response_chars=100)
     chat.answer = lambda name, messages: f"begin {'x' * 5000} end"
 
-    solution = await conductor.solve("Why?", chat.pool())
+    solution = await chat.solve(lists([0], [[]]), EMPTY, max_response_chars=100)
 
     shown = chat.asked[1][-1]["content"]
     assert "begin xx" in shown
@@ -269,24 +219,9 @@ async def test_the_record_tells_the_whole_story_and_survives_json(chat: Chat) ->
     assert solution.usage.total_tokens == 12 * (len(chat.asked) + len(chat.called))
 
 
-async def test_a_budget_that_is_spent_on_a_revision_keeps_the_answer_before_in_the_record(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, "no", PLAN, max_rounds=1)
-
-    with pytest.raises(BudgetExhausted) as caught:
-        await conductor.solve("Why?", chat.pool(), budget=Budget(calls=4))
-
-    stopped = Solution(caught.value.run)
-    assert [run.answer for run in stopped.rounds] == ["w1: task 1"]
-    assert [note.result for note in stopped.log] == ["ran", "failed"]
-    assert [each.text for each in stopped.log[1].completions] == ["no"]
-    assert any("the budget of 4 calls is spent" in event for event in stopped.events)
-
-
 async def test_completions_that_were_paid_for_are_kept_where_the_model_then_fails(chat: Chat) -> None:
-    conductor = chat.conductor("no", 401)
-
     with pytest.raises(RunFailed, match="401") as caught:
-        await conductor.solve("Why?", chat.pool())
+        await chat.solve("no", 401)
 
     (note,) = Solution(caught.value.run).log
     assert (note.result, [each.text for each in note.completions]) == ("failed", ["no"])
@@ -346,18 +281,16 @@ async def test_a_conversation_is_the_question_of_conductor_and_workers(chat: Cha
 
 
 async def test_the_conductor_is_told_who_is_shown_the_question(chat: Chat) -> None:
-    conductor = chat.conductor(PLAN, max_rounds=0)
-
-    await conductor.solve("Why?", chat.pool(), question_for="first")
+    await chat.solve(PLAN, max_rounds=0, run={"question_for": "first"})
 
     assert "Only the model of step 0 sees the question" in chat.asked[0][-1]["content"]
     assert [messages[-1]["content"] for _, messages in chat.called] == ["Why?\n\ntask 0", "task 1"]
 
 
 async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> None:
-    conductor = chat.conductor(lists([0], [[]]), lists([2], [[]]), max_rounds=0, without=("w0", "odd"))
-
-    solution = await conductor.solve("Why?", chat.pool(4))
+    solution = await chat.solve(
+        lists([0], [[]]), lists([2], [[]]), max_rounds=0, without=("w0", "odd"), pool=chat.pool(4)
+    )
 
     shown = chat.asked[0][-1]["content"]
     assert "Model 2" in shown
@@ -379,17 +312,6 @@ async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked
 
     assert chat.asked == []
     assert (await without.solve("Why?", pool)).answer == "w0: task 0"
-
-
-async def test_a_fallback_does_not_reach_an_opted_out_worker(chat: Chat) -> None:
-    pool = type(chat.pool())([chat.entry("w0", fallback="w1"), chat.entry("w1")])
-    chat.answer = lambda name, messages: 400 if name == "w0" else "from w1"
-    conductor = chat.conductor(lists([0], [[]]), max_rounds=0, without=("w1",))
-
-    with pytest.raises(RunFailed):
-        await conductor.solve("Why?", pool)
-
-    assert chat.workers == ["w0"]
 
 
 async def test_shuffled_indices_are_mapped_back_in_calls_and_trace(chat: Chat) -> None:
@@ -420,9 +342,7 @@ async def test_a_default_workflow_stands_in_the_conversation_in_the_conductor_s_
 
 
 async def test_examples_name_only_workers_that_are_offered(chat: Chat) -> None:
-    conductor = chat.conductor(lists([2], [[]]), max_rounds=0, without=("w0", "w1"))
-
-    await conductor.solve("Why?", chat.pool())
+    await chat.solve(lists([2], [[]]), max_rounds=0, without=("w0", "w1"))
 
     examples = chat.asked[0][-1]["content"].partition("# Examples")[2]
     assert "model_id = [2, 2, 2]" in examples

@@ -27,10 +27,7 @@ def submitting(*plans: Any) -> Callable[[Call], Reply]:
     left = list(plans)
 
     def reply(call: Call) -> Reply:
-        plan = left.pop(0)
-        if isinstance(plan, str):
-            return Reply(plan, usage=Usage(1, 1))
-        calls = (ToolCall("c", NAME, json.dumps(plan)),)
+        calls = (ToolCall("c", NAME, json.dumps(left.pop(0))),)
         return Reply("", "tool_calls", Usage(1, 1), tool_calls=calls)
 
     return reply
@@ -47,29 +44,21 @@ def conductor(model: ScriptedWorker, **options: Any) -> Conductor:
     return Conductor(model, **{"tool": "function", "max_rounds": 0, **options})
 
 
-async def test_a_function_call_is_the_workflow() -> None:
-    model = ScriptedWorker(submitting(PLAN))
-
-    solution = await conductor(model).solve("Why?", pool())
-
-    (call,) = model.calls
-    assert call.settings["tool_choice"] == {"type": "function", "function": {"name": NAME}}
-    assert [(step.worker, step.subtask, step.access) for step in solution.rounds[0].workflow.steps] == [
-        (0, 'Say "hi".\n', ()),
-        (1, "Check.", (0,)),
-    ]
-    assert solution.answer == "Check."
-    assert solution.log[0].completions[0].text.startswith("model_id = [0, 1]\n")
-
-
-async def test_what_the_schema_cannot_say_is_asked_for_again_with_its_diagnostics() -> None:
+async def test_a_function_call_is_the_workflow_and_its_mistakes_are_asked_about() -> None:
     forward = {"steps": [{"model": 0, "subtask": "a", "access": [1]}, {"model": 1, "subtask": "b", "access": []}]}
     model = ScriptedWorker(submitting(forward, PLAN))
 
     solution = await conductor(model).solve("Why?", pool())
 
-    assert solution.answer == "Check."
+    for call in model.calls:
+        assert call.settings["tool_choice"] == {"type": "function", "function": {"name": NAME}}
     assert "[access-not-earlier]" in model.calls[1].messages[-1]["content"]
+    assert [(step.worker, step.subtask, step.access) for step in solution.rounds[0].workflow.steps] == [
+        (0, 'Say "hi".\n', ()),
+        (1, "Check.", (0,)),
+    ]
+    assert solution.answer == "Check."
+    assert solution.log[0].completions[-1].text.startswith("model_id = [0, 1]\n")
 
 
 @pytest.mark.parametrize("broken", [{}, {"steps": 5}, {"steps": [{"model": 0}]}, {"steps": [None]}, []])
@@ -87,10 +76,14 @@ async def test_no_steps_keep_the_answer_of_the_round_before() -> None:
     assert [log.result for log in solution.log] == ["ran", "kept"]
 
 
-async def test_a_model_that_writes_a_text_instead_is_understood() -> None:
-    text = 'model_id = [1]\nsubtasks = ["Do it."]\naccess_list = [[]]'
+@pytest.mark.parametrize("form", ["text", "custom tool"])
+async def test_a_text_instead_of_a_call_or_under_the_grammar_is_the_completion(form: str) -> None:
+    text = 'model_id = [1]\nsubtasks = ["Do it."]\naccess_list = [[]]\n'
+    calls = (ToolCall("c", NAME, text, custom=True),)
+    reply = Reply(text) if form == "text" else Reply("", "tool_calls", tool_calls=calls)
 
-    assert (await conductor(ScriptedWorker(submitting(text))).solve("Why?", pool())).answer == "Do it."
+    tool = "function" if form == "text" else "grammar"
+    assert (await conductor(ScriptedWorker([reply]), tool=tool).solve("Why?", pool())).answer == "Do it."
 
 
 @given(workflows(pool_size=3))
@@ -123,13 +116,6 @@ def test_a_decoder_takes_the_grammar() -> None:
     matcher = pytest.importorskip("llguidance").LLMatcher
 
     assert matcher.validate_grammar(openai_lark(range(3), 5, max_prose=0, max_subtask=500)) == ""
-
-
-async def test_a_text_under_the_grammar_is_the_completion() -> None:
-    text = 'model_id = [1]\nsubtasks = ["Do it."]\naccess_list = [[]]\n'
-    reply = Reply("", "tool_calls", tool_calls=(ToolCall("c", NAME, text, custom=True),))
-
-    assert (await conductor(ScriptedWorker([reply]), tool="grammar").solve("Why?", pool())).answer == "Do it."
 
 
 @pytest.mark.parametrize(

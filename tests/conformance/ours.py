@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from wfdsl import WorkflowError
-from wfdsl.api import analyze_text
+from wfdsl.api import analyze
 
 
 def answer(text: str, options: list[str]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def answer(text: str, options: list[str]) -> dict[str, Any]:
     parser.add_argument("--recursion", action="store_true")
     args = parser.parse_args(options)
     limit: Any = {} if args.max_steps is None else {"max_steps": args.max_steps}
-    checked = analyze_text(
+    checked = analyze(
         text, form=args.form, profile=args.profile, pool=args.pool_size, recursion=args.recursion, **limit
     )
     verdict = "reject" if not checked.ok else "passthrough" if checked.passthrough else "accept"

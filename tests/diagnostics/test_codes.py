@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,26 +69,27 @@ def test_a_row_has_both_examples_or_none() -> None:
     assert without == {code.name for code in CODES.values() if not code.right}
 
 
-def test_a_text_over_the_limit_gets_its_code() -> None:
-    checked = wfdsl.analyze("x" * 11, max_chars=10)
+class ConductorPool:
+    """A pool whose second worker is a Conductor."""
 
-    assert [found.code for found in checked.diagnostics] == ["text-too-long"]
-
-
-def test_a_conductor_at_the_last_depth_gets_its_code() -> None:
-    class Pool:
-        indices = (0, 1)
-        conductors = frozenset({1})
-
-    checked = wfdsl.analyze('model_id = [1]\nsubtasks = ["a"]\naccess_list = [[]]', pool=Pool(), depth_left=0)
-
-    assert [found.code for found in checked.diagnostics] == ["conductor-too-deep"]
+    indices = (0, 1)
+    conductors = frozenset({1})
 
 
-def test_a_list_of_steps_under_the_binary_scheme_gets_its_code() -> None:
-    checked = wfdsl.analyze(CODES["access-not-earlier"].right, access="binary")
-
-    assert [found.code for found in checked.diagnostics] == ["access-not-binary"]
+@pytest.mark.parametrize(
+    ("code", "text", "options"),
+    [
+        ("text-too-long", "x" * 11, {"max_chars": 10}),
+        ("access-not-binary", CODES["access-not-earlier"].right, {"access": "binary"}),
+        (
+            "conductor-too-deep",
+            'model_id = [1]\nsubtasks = ["a"]\naccess_list = [[]]',
+            {"pool": ConductorPool(), "depth_left": 0},
+        ),
+    ],
+)
+def test_what_an_option_forbids_gets_its_code(code: str, text: str, options: dict[str, Any]) -> None:
+    assert [found.code for found in wfdsl.analyze(text, **options).diagnostics] == [code]
 
 
 def test_codes_are_stable_words() -> None:

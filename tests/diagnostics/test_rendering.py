@@ -25,23 +25,6 @@ def excerpt(text: str, start: int, end: int) -> str:
     return "\n".join(line.partition(" | ")[2] for line in lines)
 
 
-def test_the_example_of_the_design() -> None:
-    text = 'model_id = [0, 0, 0]\nsubtasks = ["a", "b", "c"]\naccess_list = [[], [2], "all"]'
-
-    (found,) = wfdsl.analyze(text).diagnostics
-
-    assert as_text(found, Source(text)) == snapshot(
-        """\
-error[access-not-earlier]: step 1 cannot see step 2
-  --> completion:3:21
-  |
-3 | access_list = [[], [2], "all"]
-  |                     ^ step 2 runs after step 1
-  = help: a step sees only earlier steps: here `0`, or "all" for every one of them\
-"""
-    )
-
-
 def test_the_gutter_is_as_wide_as_the_line_number() -> None:
     assert drawn("\n" * 99 + "abc", 100, 101) == snapshot(
         """\
@@ -96,15 +79,15 @@ def test_an_empty_text_has_a_place_and_no_excerpt() -> None:
     assert drawn("", 0, 0) == "error[some-code]: a message\n  --> name:1:1\n  = help: a cure"
 
 
-def test_without_a_source_there_is_no_place() -> None:
-    found = Diagnostic("some-code", "note", "a message", Span(3, 4), "a label", "a cure")
+def test_without_a_source_there_is_no_place_and_without_help_no_help_line() -> None:
+    span = Span(0, 1)
 
-    assert as_text(found) == "note[some-code]: a message\n  = help: a cure"
-
-
-def test_without_help_there_is_no_help_line() -> None:
-    assert as_text(Diagnostic("some-code", "error", "a message", Span(0, 1)), Source("x", "name")) == (
-        "error[some-code]: a message\n --> name:1:1\n  |\n1 | x\n  | ^".replace("\n -->", "\n  -->")
+    assert (
+        as_text(Diagnostic("c", "note", "a message", span, "a label", "a cure"))
+        == "note[c]: a message\n  = help: a cure"
+    )
+    assert (
+        as_text(Diagnostic("c", "error", "m", span), Source("x", "n")) == "error[c]: m\n  --> n:1:1\n  |\n1 | x\n  | ^"
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from wfdsl.api import analyze, analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.cli.main import COMMANDS, _parser
 from wfdsl.experiment import read_experiment
 from wfdsl.settings import TABLES
@@ -144,7 +144,7 @@ class _Page:
                 _assert_understood(command, example.place)
 
     def _take_wf(self, example: Example, *, runs: bool) -> None:
-        checked = analyze_file_text(example.text, name=example.place)
+        checked = analyze(example.text, name=example.place, form="wf")
         codes = {found.code for found in checked.diagnostics if found.is_error}
         assert codes == _expected(example), f"{example.place}: the errors are {codes or 'none'}"
 

@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.api import analyze, analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.cli.check import FORMS, KINDS
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import as_text
@@ -42,7 +42,7 @@ def code_pages() -> str:
 def rendered(code: Code) -> str:
     """What `wfdsl check` says to the code's example, of this code alone."""
     if _is_file(code):
-        checked = analyze_file_text(code.wrong, name="example.wf")
+        checked = analyze(code.wrong, name="example.wf", form="wf")
     else:
         checked = analyze(code.wrong, pool=_POOL if code.name == "worker-name" else None)
     return "\n\n".join(as_text(found, checked.source) for found in checked.diagnostics if found.code == code.name)

@@ -18,6 +18,8 @@ from wfdsl.tasks.task import ANSWER_FORMATS
 
 HEAVY = ("matplotlib", "networkx", "numpy", "openai", "pydantic", "rich", "sympy", "torch")
 
+RAY = ["--policy", "workers", "--tasks", "gym/seven", "--limit", "2", "--pool", "gym/seven", "--engine", "ray"]
+
 POOL = """
 [pool]
 name = "toys"
@@ -73,8 +75,9 @@ def calls_in_journal(home: Path) -> int:
 def test_an_evaluation_writes_its_folder_and_prints_its_table(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = evaluated()
 
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert code == 0
+    assert "20 of 20 runs: 15 right, 5 wrong, $" in err
     assert "| worker:ann | 50.0 ± 32.7 |" in out
     assert "| worker:bob | 100.0 ± 17.8 |" in out
     assert "simulated" in out
@@ -84,24 +87,23 @@ def test_an_evaluation_writes_its_folder_and_prints_its_table(home: Path, capsys
     assert len(results(home)) == 20
 
 
-def test_a_dry_run_writes_nothing_and_a_finished_evaluation_asks_nothing_more(home: Path) -> None:
+def test_a_dry_run_writes_nothing_and_a_finished_evaluation_asks_nothing_more(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sorted(home.rglob("*"))
     assert evaluated("--dry-run") == 0
     assert sorted(home.rglob("*")) == before
 
     evaluated()
     found = results(home)
-    assert main(["--resume", "out", "--no-plots"]) == 0
+    capsys.readouterr()
+    assert main(["--resume", "out", "--no-plots", "--json"]) == 0
     assert (results(home), calls_in_journal(home)) == (found, 20)
-
-
-def test_the_table_can_be_json(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evaluated("--json", "--limit", "2", "--repeats", "2")
-
-    plain = json.loads(capsys.readouterr().out)
-    assert plain == json.loads((home / "out" / "summary.json").read_text())
-    assert plain["policies"][0]["overall"]["tasks"] == 2
-    assert len(results(home)) == 8
+    summary = (home / "out" / "summary.json").read_text()
+    assert json.loads(capsys.readouterr().out) == json.loads(summary)
+    (home / "out" / "summary.json").unlink()
+    assert main(["report", "out", "--no-plots"]) == 0
+    assert (home / "out" / "summary.json").read_text() == summary
 
 
 def test_a_conductor_and_a_vote_cost_at_most_what_their_longest_replies_cost(
@@ -155,6 +157,9 @@ def test_a_spent_budget_ends_in_code_4_and_a_larger_one_goes_on(home: Path, caps
     assert "to continue, with a larger budget: wfdsl eval --resume out" in capsys.readouterr().err
     assert len(results(home)) == calls_in_journal(home) == 7
 
+    assert main(["--resume", "out", "--no-plots"]) == 4  # the same budget stays spent
+    assert len(results(home)) == calls_in_journal(home) == 7
+
     code = evaluated("--set", "budget.calls=20", "--resume", "out")
 
     assert code == 0
@@ -171,25 +176,15 @@ def test_without_a_journal_a_budget_counts_what_results_say(home: Path) -> None:
     assert not (home / "home").exists()
 
 
-def test_a_folder_is_not_written_over(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evaluated()
+def test_a_folder_is_neither_written_over_nor_resumed_by_another_evaluation(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated("--limit", "1")
 
-    code = evaluated()
-
-    assert code == 2
-    assert "wfdsl eval: out holds an evaluation already; continue it with --resume" in capsys.readouterr().err
-
-
-def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
-    evaluated("--seed", "3", "--repeats", "2", "--limit", "4")
-
-    manifest = json.loads((home / "out" / "manifest.json").read_text())
-    assert manifest["simulated"] is True
-    assert (manifest["seed"], manifest["repeats"], manifest["tasks"]["count"]) == (3, 2, 4)
-    assert manifest["command"][:2] == ["--policy", "worker:ann"]
-    assert manifest["tasks"]["sources"] == ["tasks.jsonl"]
-    assert manifest["pool"]["workers"]["0"]["prices"] == {"input": 1.0, "output": 4.0}
-    assert manifest["policies"]["worker:ann"]["workflow"][0]["worker"] == 0
+    assert evaluated("--limit", "1") == 2
+    assert "out holds an evaluation already; continue it with --resume" in capsys.readouterr().err
+    assert evaluated("--limit", "1", "--resume", "out", "--seed", "5") == 2
+    assert "was started with other seed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -209,11 +204,19 @@ def test_the_manifest_says_how_to_do_it_again(home: Path) -> None:
         (["--policy", "worker:ann", "--tasks", "nowhere.jsonl", "--pool", "pool.toml"], "nowhere.jsonl"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "nowhere.toml"], "nowhere.toml"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--map", "x"], "--map"),
+        (
+            ["--policy", "moa", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--set", "grading.judge=zoe"],
+            "no worker zoe",
+        ),
         (["--resume", "nowhere"], "nowhere holds no evaluation"),
         (["compare", "nowhere"], "nowhere holds no evaluation"),
         (["strategies", "nowhere"], "nowhere holds no evaluation"),
         (["equal-cost", "nowhere"], "nowhere holds no evaluation"),
         (["report", "nowhere"], "nowhere holds no evaluation"),
+        ([*RAY[:-2], "--address", "auto"], "add --engine ray"),
+        ([*RAY[:-2], "--nodes", "3"], "add --engine ray"),
+        ([*RAY, "--budget-usd", "1"], "a budget holds on one machine"),
+        ([*RAY, "--policy", "best-fixed"], "which every node would pay for"),
     ],
 )
 def test_bad_input_is_code_2_with_what_to_do(
@@ -225,54 +228,50 @@ def test_bad_input_is_code_2_with_what_to_do(
     assert message in capsys.readouterr().err
 
 
-def test_two_evaluations_are_compared_by_the_names_of_policies(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    evaluated()
+def test_evaluations_are_compared_by_policies_and_at_equal_cost(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "checked.wf").write_text('wfdsl 1\nstep a by bob: "Solve."\nstep b by ann sees a: "Check it."\n')
+    evaluated(policies=("worker:ann", "worker:bob", "checked.wf"))
     evaluated("--out", "other", "--limit", "6", policies=("worker:bob",))
-    capsys.readouterr()
 
-    code = main(["compare", "out", "other", "--json"])
+    def said(*words: str, code: int = 0) -> Any:
+        capsys.readouterr()
+        assert main(words) == code
+        out, err = capsys.readouterr()
+        return json.loads(out) if "--json" in words else out or err
 
-    (found,) = json.loads(capsys.readouterr().out)
-    assert code == 0
+    assert "against worker:ann, simulated workers\n" in said("compare", "out")
+    assert "| worker:bob | 10 | 100.0, 50.0 | +50.0 |" in said("compare", "out")
+    [found] = said("compare", "out", "other", "--json")
     assert (found["first"], found["second"]) == ("worker:bob (out)", "worker:bob (other)")
     assert (found["difference"]["tasks"], found["difference"]["value"]) == (6, 0.0)
+    assert len(said("compare", "out", "other", "--against", "worker:bob", "--json")) == 3
+    assert "worker:zoe" not in said("compare", "out", "--against", "worker:zoe", code=2)
 
-
-def test_policies_are_shown_at_equal_cost(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (home / "checked.wf").write_text('wfdsl 1\nstep a by bob: "Solve."\nstep b by ann sees a: "Check it."\n')
-    evaluated(policies=("checked.wf", "worker:ann", "worker:bob"))
-    capsys.readouterr()
-
-    code = main(["equal-cost", "out"])
-    out = capsys.readouterr().out
-    main(["equal-cost", "out", "--policy", "checked", "--json"])
-    (found,) = json.loads(capsys.readouterr().out)
-
-    assert code == 0
-    assert "simulated workers" in out
-    assert "95 % interval" in out
+    out = said("equal-cost", "out")
+    assert out.startswith("simulated workers\n")
     assert len([line for line in out.splitlines() if line.startswith(("| checked |", "| worker:"))]) == 3
+    [found] = said("equal-cost", "out", "--policy", "checked", "--json")
     assert (found["policy"], found["calls"], found["learned"]) == ("checked", 2.0, None)
     assert found["rival"]["policy"] == "worker:bob"
+    assert "two of the folders have a policy 'worker:bob'" in said("equal-cost", "out", "other", code=2)
+    assert "they have worker:bob" in said("equal-cost", "out", "--policy", "worker:nobody", code=2)
+
+    found = said("room", "out", "--json")["the workers"]
+    assert (found["tasks"], found["choice"]["calls"], found["among"]) == (10, 1.0, ["worker:ann", "worker:bob"])
+    assert "This answer has cost 40 calls" in said("room", "out")
 
 
-def test_policies_of_several_evaluations_are_shown_at_equal_cost(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    evaluated(policies=("worker:ann",))
-    evaluated("--out", "other", "--limit", "6", policies=("worker:bob",))
-    capsys.readouterr()
+def test_what_fitting_takes_is_estimated_and_reported_apart(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "knn-router:validation=tasks.jsonl,limit=4"
 
-    code = main(["equal-cost", "out", "other"])
-    out = capsys.readouterr().out
-    again = main(["equal-cost", "out", "out"])
-    unknown = main(["equal-cost", "out", "--policy", "worker:nobody"])
+    evaluated("--dry-run", "--limit", "3", policies=(name,))
+    assert f"{name}: 3 trials, 3 calls and at most 12 to fit, at most $" in capsys.readouterr().out
+    assert evaluated("--limit", "3", policies=(name,)) == 0
 
-    assert (code, again, unknown) == (0, 2, 2)
-    assert "| worker:bob | 100.0" in out
-    errors = capsys.readouterr().err
-    assert "two of the folders have a policy 'worker:ann'" in errors
-    assert "no evaluation has the policy 'worker:nobody'; they have worker:ann" in errors
+    row = f"| {name} | 11 |"  # one of the twelve calls fails
+    assert row in capsys.readouterr().out
+    assert row in (home / "out" / "summary.md").read_text()
+    assert {row["calls"] for row in results(home)} == {1}
 
 
 def test_strategies_are_shown_with_their_rules(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,17 +285,6 @@ def test_strategies_are_shown_with_their_rules(home: Path, capsys: pytest.Captur
     assert code == 0
     assert "| with a verifier | 100.0% | 0.0% |" in out
     assert "ann, bob(all)" in out
-
-
-def test_summaries_can_be_made_again(home: Path) -> None:
-    evaluated()
-    before = (home / "out" / "summary.json").read_text()
-    (home / "out" / "summary.json").unlink()
-
-    code = main(["report", "out", "--no-plots"])
-
-    assert code == 0
-    assert (home / "out" / "summary.json").read_text() == before
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -325,16 +313,23 @@ def test_a_narrow_terminal_shows_every_cell_whole(
     assert max(map(len, out.splitlines())) <= 40
 
 
-def test_plots_that_cannot_be_drawn_are_refused_before_anything_is_asked(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("more", "package", "extra"), [((), "matplotlib", "[eval]"), (("--engine", "ray"), "ray", "[ray]")]
+)
+def test_a_package_that_is_missing_is_named_before_anything_is_asked(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: tuple[str, ...],
+    package: str,
+    extra: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, package, None)
     asked = ["--policy", "workers", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--out", "unplotted"]
 
-    code = main(asked)
+    assert main([*asked, *more]) == 2
 
-    assert code == 2
-    assert "plots need matplotlib: " in capsys.readouterr().err
+    assert extra in capsys.readouterr().err
     assert not Path("unplotted").exists()
 
 
@@ -346,9 +341,13 @@ def test_plots_that_cannot_be_drawn_are_refused_before_anything_is_asked(
         (("--answer-format", "In one word."), ["In one word."]),
     ],
 )
-def test_the_manifest_has_the_form_that_answers_are_asked_for(
-    home: Path, more: tuple[str, ...], formats: list[str]
-) -> None:
-    assert evaluated(*more) == 0
+def test_the_manifest_says_how_to_do_it_again(home: Path, more: tuple[str, ...], formats: list[str]) -> None:
+    assert evaluated("--seed", "3", "--repeats", "2", "--limit", "4", *more) == 0
 
-    assert json.loads((home / "out" / "manifest.json").read_text("utf-8"))["tasks"]["answer_formats"] == formats
+    manifest = json.loads((home / "out" / "manifest.json").read_text("utf-8"))
+    assert manifest["simulated"] is True
+    assert (manifest["seed"], manifest["repeats"], manifest["tasks"]["count"]) == (3, 2, 4)
+    assert manifest["command"][:2] == ["--policy", "worker:ann"]
+    assert (manifest["tasks"]["sources"], manifest["tasks"]["answer_formats"]) == (["tasks.jsonl"], formats)
+    assert manifest["pool"]["workers"]["0"]["prices"] == {"input": 1.0, "output": 4.0}
+    assert manifest["policies"]["worker:ann"]["workflow"][0]["worker"] == 0

@@ -1,20 +1,22 @@
-"""Accuracy at equal cost: rivals and mixtures, the frontier, intervals, and the table, against values by hand."""
+"""Accuracy at equal cost against values by hand, and what a choice would give in worlds whose best one is known."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluation.toys import trial
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.equal_cost import EVERYONE, Standing, equal_cost_table, standings_in
-from wfdsl.evaluation.fit_costs import FitCost
+from wfdsl.evaluation.equal_cost import EVERYONE, Room, Standing, equal_cost_table, room_among, room_table, standings_in
+from wfdsl.evaluation.manifest import FitCost
 from wfdsl.evaluation.report import Report
-from wfdsl.evaluation.statistics import interval_of, rank_correlation
+from wfdsl.evaluation.statistics import TWO_SIDED, interval_of
+from wfdsl.evaluation.trials import Trial
 
 
 def standings(costs: dict[str, float], right: dict[str, int], tasks: int = 10, **more: Any) -> dict[str, Standing]:
@@ -79,16 +81,18 @@ def test_rivals_are_those_that_are_named_mixtures_included() -> None:
     }
 
 
-def test_a_pattern_without_a_policy_is_refused() -> None:
+def test_what_cannot_be_compared_is_refused() -> None:
+    apart = trial("a", "t1"), trial("b", "t2")
+    report = Report(Path(), {"policies": {"a": 0, "b": 0}}, apart, {})
+
     with pytest.raises(UsageError, match=r"no evaluation has the policy 'worker:\*'; they have moa, debate"):
         standings({"moa": 1.0, "debate": 2.0}, {"moa": 1, "debate": 1}, among=("moa", "worker:*"))
-
-
-def test_policies_that_share_no_judged_task_cannot_be_compared() -> None:
-    report = Report(Path(), {"policies": {"a": 0, "b": 0}}, (trial("a", "t1"), trial("b", "t2")), {})
-
     with pytest.raises(UsageError):
         standings_in([report])
+    with pytest.raises(UsageError):
+        room_among(apart, ["a", "b"])
+    with pytest.raises(UsageError):
+        room_among(drawn(SPECIALISTS, 0, 4), ["all"])
 
 
 def test_the_table_has_intervals_and_what_was_learned_from() -> None:
@@ -101,6 +105,7 @@ def test_the_table_has_intervals_and_what_was_learned_from() -> None:
     assert rows[1][4:] == ["1,200 calls", "$34.50", "yes", "+30.0 (-8.7 to +58.7)", "a"]
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 5), st.integers(0, 8)), min_size=2))
 def test_no_policy_on_the_frontier_is_beaten(given_: dict[str, tuple[int, int]]) -> None:
     costs = {name: float(cost) for name, (cost, _) in given_.items()}
@@ -116,16 +121,74 @@ def test_no_policy_on_the_frontier_is_beaten(given_: dict[str, tuple[int, int]])
         assert each.efficient == (not better)
 
 
-def test_rank_correlation_by_hand() -> None:
-    assert rank_correlation([1, 2, 3, 4], [10, 20, 30, 40]) == pytest.approx(1.0)
-    assert rank_correlation([1, 2, 3, 4], [4, 3, 2, 1]) == pytest.approx(-1.0)
-    # ranks 1.5, 1.5, 3, 4 and 1, 2, 3.5, 3.5: covariance 4.25, sizes sqrt(4.5) each
-    assert rank_correlation([1, 1, 2, 3], [1, 2, 3, 3]) == pytest.approx(4.0 / 4.5)
-    assert rank_correlation([1, 1, 1], [1, 2, 3]) is None
+SPECIALISTS = {"all": (0.5, 0.5), "left": (0.8, 0.2), "right": (0.2, 0.8)}
+EQUALS = {"one": (0.6, 0.6), "two": (0.6, 0.6), "three": (0.6, 0.6)}
 
 
-def test_an_interval_is_wider_where_less_is_known() -> None:
-    same, few, many = interval_of([0.0] * 30), interval_of([1.0, 0.0, 0.0] * 2), interval_of([1.0, 0.0, 0.0] * 200)
+def drawn(chances: dict[str, tuple[float, float]], seed: int, tasks: int) -> list[Trial]:
+    """Results of policies on tasks of two domains, twice each, by the chance that each is right in each."""
+    chance = random.Random(seed)
+    return [
+        trial(
+            policy,
+            f"t{task}",
+            "right" if chance.random() < shares[task % 2] else "wrong",
+            repeat=repeat,
+            domain=("left", "right")[task % 2],
+        )
+        for task in range(tasks)
+        for repeat in range(2)
+        for policy, shares in chances.items()
+    ]
 
-    assert (same.low, same.high) == pytest.approx((-0.0866, 0.0866), abs=1e-4)  # 1.96 * sqrt(2) / 32
-    assert few.low < many.low < many.value == few.value < many.high < few.high
+
+def room_of(chances: dict[str, tuple[float, float]], seed: int, tasks: int) -> Room:
+    return room_among(drawn(chances, seed, tasks), list(chances))
+
+
+def test_the_interval_holds_what_the_best_choice_reaches() -> None:
+    found = [room_of(SPECIALISTS, seed, 200) for seed in range(20)]
+
+    accuracies = [each.choice.accuracy for each in found]
+    assert sum(abs(value - 0.8) <= TWO_SIDED * (error or 0.0) for value, error in accuracies) >= 18
+    assert {each.verdict for each in found} == {"room"}
+    assert (found[0].tasks, found[0].choice.calls) == (200, 1.0)
+    head, [row] = room_table({"the workers": found[0]})
+    assert (row[0], dict(zip(head, row, strict=True))["room"]) == ("the workers", "yes")
+
+
+@pytest.mark.parametrize(("tasks", "verdict"), [(3000, "no room"), (20, "not known")])
+def test_equal_policies_leave_no_room_and_few_tasks_leave_it_open(tasks: int, verdict: str) -> None:
+    assert room_of(EQUALS, 0, tasks).verdict == verdict
+
+
+def test_repeats_tell_questions_apart_where_domains_do_not() -> None:
+    chance = random.Random(1)
+    sides = [chance.random() < 0.5 for _ in range(200)]
+    trials = [
+        trial(policy, f"t{task}", "right" if (policy == "left") == side else "wrong", repeat=repeat)
+        for task, side in enumerate(sides)
+        for repeat in range(2)
+        for policy in ("left", "right")
+    ]
+
+    assert room_among(trials, ["left", "right"]).choice.accuracy.value > 0.9
+
+
+def test_a_choice_that_costs_less_than_every_policy_has_the_cheapest_as_its_rival() -> None:
+    trials = [
+        trial(
+            policy,
+            f"t{task}",
+            "right" if at == task % 2 else "wrong",
+            list_usd=1 + 8 * (at != task % 2),
+            domain=str(task % 2),
+        )
+        for task in range(40)
+        for at, policy in enumerate("ab")
+    ]
+
+    rival = room_among(trials, ["a", "b"]).choice.rival
+
+    assert rival is not None
+    assert rival.difference.value == 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.voting import MajorityVote
-from wfdsl.evaluation.estimate import estimate_policies
+from wfdsl.evaluation.estimate import estimate_policies, estimate_text
+from wfdsl.evaluation.evaluate import final_part
 from wfdsl.evaluation.statistics import accuracy_of, difference_of
 from wfdsl.evaluation.trials import Trial, spent_on
 from wfdsl.grading.verdict import Verdict
@@ -24,6 +26,7 @@ from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call, Reply, WorkerFailure
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Prices, WorkerEntry
+from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 
 BOTH = {"one": WorkflowPolicy(ONE), "two": WorkflowPolicy(TWO)}
@@ -120,6 +123,21 @@ async def test_the_same_answer_to_a_task_is_judged_once() -> None:
     assert sorted(judged) == [("t0", "42"), ("t1", "42"), ("t2", "42")]
 
 
+@pytest.mark.parametrize(
+    ("task", "one", "other"),
+    [
+        ({"kind": "math"}, "First thought.\nThe answer is \\boxed{42}.", "So \\boxed{42}"),
+        ({"kind": "text"}, "Hm. Answer: 42", "I am sure.\nAnswer: 42"),
+        ({"kind": "custom", "grader": "module:function"}, "Answer: 42. ", "Answer: 42. "),
+    ],
+)
+def test_an_answer_is_the_same_if_its_final_part_is(task: dict[str, Any], one: str, other: str) -> None:
+    [made] = tasks(1, **task)
+
+    assert final_part(made, one) == final_part(made, other) is not None
+    assert (final_part(made, f"So. {one}") == final_part(made, one)) == (made.kind != "custom")
+
+
 async def test_cells_that_are_done_are_not_asked_again() -> None:
     pool, (ann,) = pool_of(["42"])
     what = evaluation(pool)
@@ -139,9 +157,13 @@ async def test_what_the_journal_holds_is_not_asked_again(tmp_path: Path) -> None
         calls = [len(worker.calls) for worker in workers]
         again, _ = await trials_of(what, journal=journal)
 
-    assert [len(worker.calls) for worker in workers] == calls
+        replayed = [len(worker.calls) for worker in workers]
+        await trials_of(replace(what, id="another"), journal=journal)
+
+    assert replayed == calls
     assert sorted(map(_lasting, again)) == sorted(map(_lasting, first))
     assert all(trial.replayed == trial.calls and trial.latency_s is None for trial in again)
+    assert [len(worker.calls) for worker in workers] == [2 * count for count in calls]
 
 
 async def test_a_spent_budget_stops_the_evaluation_and_keeps_what_is_there(tmp_path: Path) -> None:
@@ -181,7 +203,7 @@ async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
     seeds: dict[str, list[Any]] = {}
 
     def note(call: Call) -> str:
-        seeds.setdefault(call.messages[0]["content"], []).append(call.settings["seed"])
+        seeds.setdefault(call.messages[0]["content"], []).append(call.settings.get("seed"))
         return "42"
 
     pool, _ = pool_of(note)
@@ -191,13 +213,19 @@ async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
 
     assert [len(set(found)) for found in seeds.values()] == [2, 2]
     assert len({seed for found in seeds.values() for seed in found}) == 4
+    seeds.clear()
+    await trials_of(evaluation(pool, seed=None))
+    assert list(seeds.values()) == [[None]] * 3
 
 
-async def test_a_policy_that_cannot_work_on_the_pool_is_an_error_of_usage() -> None:
+async def test_what_cannot_be_evaluated_is_an_error_of_usage() -> None:
     pool, _ = pool_of(["42"])
+    far = {"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}
 
     with pytest.raises(UsageError, match="asks worker 5"):
-        await trials_of(evaluation(pool, policies={"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}))
+        await trials_of(evaluation(pool, policies=far))
+    with pytest.raises(UsageError, match="toy/t0"):
+        await trials_of(evaluation(pool, tasks=tasks(1) * 2))
 
 
 async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_running() -> None:
@@ -288,3 +316,20 @@ async def test_the_calls_of_a_judge_are_in_the_budget() -> None:
     trials, stopped = await trials_of(what, grader=None, budget=Budget(calls=1))
 
     assert (bool(stopped), trials) == (True, [])
+
+
+def test_a_policy_may_say_what_is_the_dearest_that_it_may_run() -> None:
+    class Router:
+        def dearest(self, pool: Pool) -> list[Workflow]:
+            return [ONE, TWO]
+
+    pool, _ = pool_of(["42"], ["42"])
+    policies = {"router": Router(), "vote": object(), "two": WorkflowPolicy(TWO)}
+
+    router, vote, two = estimate_policies(evaluation(pool, policies=policies, repeats=5))
+
+    assert (router.trials, router.calls, router.usd_at_most) == (15, 30, two.usd_at_most)
+    assert (vote.trials, vote.calls, vote.usd_at_most) == (15, None, None)
+    assert two.calls == 30
+    assert two.usd_at_most is not None
+    assert "45 trials, 60 calls" in estimate_text([router, vote, two])

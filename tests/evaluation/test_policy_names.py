@@ -1,87 +1,90 @@
-"""Policies by name: what each name stands for, and what is said of those that stand for nothing."""
+"""Policies by name: what each name stands for, how it is listed, and what is said of names that stand for nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.evaluation.baselines.toys import staff
+from tests.evaluation.baselines.toys import tasks as toy_tasks
 from tests.evaluation.toys import pool_of
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.conductor.config import ConductorConfig
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.baseline import alone
+from wfdsl.evaluation.baselines.voting import MajorityVote
 from wfdsl.evaluation.manifest import description_of
-from wfdsl.evaluation.policy_names import expanded, label_of, policies_of, policy_of
+from wfdsl.evaluation.policy_names import BASELINES, expanded, label_of, policies_of, policy_of
 from wfdsl.language.diagnostics import WorkflowError
+from wfdsl.tasks.task import save_tasks
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.scripted import ScriptedWorker
 
-
-def test_results_list_a_worker_by_its_name_and_a_file_by_its_own() -> None:
-    pool, _ = pool_of(["x"], ["y"])
-
-    assert label_of("worker:1", pool) == "worker:bob"
-    assert label_of("some/folder/debate.wf", pool) == "debate"
-    assert label_of("openai:gpt-5-mini", pool) == "openai:gpt-5-mini"
+POOL = staff().pool()
+GYM = Pool.load("gym/seven")
 
 
-def test_a_file_is_read_for_the_pool_with_its_parameters(tmp_path: Path) -> None:
-    pool, _ = pool_of(["x"], ["y"])
-    (tmp_path / "one.wf").write_text('wfdsl 1\nparam who = 0\nstep a by {who}: "Solve."\n')
-
-    policy = policy_of(str(tmp_path / "one.wf"), pool, params={"who": "bob"})
-
-    assert isinstance(policy, WorkflowPolicy)
-    assert policy.workflow[0].worker == 1
+def test_a_worker_is_named_or_numbered_and_results_list_files_and_workers_by_their_own_names() -> None:
+    assert policy_of("worker:bob", POOL) == policy_of("worker:1", POOL) == WorkflowPolicy(alone(1))
+    labels = {
+        "worker:1": "worker:bob", "some/folder/debate.wf": "debate", "openai:gpt-5-mini": "openai:gpt-5-mini"
+    }  # fmt: skip
+    assert {name: label_of(name, POOL) for name in labels} == labels
 
 
-def test_two_files_of_one_name_are_told_apart_by_their_user(tmp_path: Path) -> None:
-    pool, _ = pool_of(["x"], ["y"])
-    for worker in (0, 1):
-        (tmp_path / str(worker)).mkdir()
-        (tmp_path / str(worker) / "one.wf").write_text(f'wfdsl 1\nstep a by {worker}: "Solve."\n')
-
-    with pytest.raises(UsageError, match="another policy called 'one'"):
-        policies_of([str(tmp_path / "0" / "one.wf"), str(tmp_path / "1" / "one.wf")], pool)
+def test_a_baseline_has_parameters_and_the_same_policy_twice_is_one() -> None:
+    assert policy_of("majority-vote:worker=cy,n=3", POOL) == MajorityVote(2, 3)
+    assert list(policies_of(["moa", "majority-vote", "moa"], POOL)) == ["moa", "majority-vote"]
 
 
-def test_a_file_with_mistakes_is_the_writers_mistake(tmp_path: Path) -> None:
-    pool, _ = pool_of(["x"])
-    (tmp_path / "bad.wf").write_text('wfdsl 1\nstep a by 9: "Solve."\n')
+def test_several_values_stand_for_a_policy_each() -> None:
+    names = expanded("majority-vote:worker=each,n=1/16", POOL)
 
-    with pytest.raises(WorkflowError, match="worker-not-in-pool"):
-        policy_of(str(tmp_path / "bad.wf"), pool)
-
-
-def test_a_conductor_has_parameters_and_each_of_several_values_is_a_policy() -> None:
-    pool = Pool.load("gym/seven")
-
-    found = policies_of(["gym/seven:max_rounds=0/2", "gym/seven:pool=3", "gym/seven:worker=elm,max_rounds=1"], pool)
-
-    assert list(found) == [
-        "gym/seven:max_rounds=0",
-        "gym/seven:max_rounds=2",
-        "gym/seven:pool=3",
-        "gym/seven:worker=elm,max_rounds=1",
-    ]
-    settings = [policy.settings for policy in found.values() if isinstance(policy, Conductor)]
-    assert [each.max_rounds for each in settings] == [0, 2, 0, 1]
-    assert [each.config.pick for each in settings] == [None, None, 3, None]
-    assert [each.worker for each in settings] == [None, None, None, 3]
-    assert expanded("gym/seven@each:worker=each", pool)[:2] == (
+    assert names == tuple(f"majority-vote:worker={name},n={n}" for name in ("ann", "bob", "cy") for n in (1, 16))
+    assert expanded("cascade-router:validation=a/b.jsonl,call_price=0/0.5", POOL) == (
+        "cascade-router:validation=a/b.jsonl,call_price=0",
+        "cascade-router:validation=a/b.jsonl,call_price=0.5",
+    )
+    assert expanded("gym/seven@each:worker=each", GYM)[:2] == (
         "gym/seven@minimal:worker=alder",
         "gym/seven@minimal:worker=birch",
     )
 
 
+def test_a_conductors_name_may_have_an_effort_and_an_address_is_neither_effort_nor_setting() -> None:
+    names = expanded("openai:gpt-5@each", POOL)
+    found = policies_of(["openai:gpt-5@low", "openai:gpt-5"], POOL, config=ConductorConfig(effort="high"))
+    [away] = policies_of(["openai:m@http://localhost:80/v1:max_rounds=0"], POOL).values()
+
+    assert names == tuple(f"openai:gpt-5@{effort}" for effort in ("minimal", "low", "medium", "high"))
+    assert [policy.config.effort for policy in found.values()] == ["low", "high"]  # type: ignore[attr-defined]
+    assert isinstance(away, Conductor)
+    assert (away.entry.base_url, away.settings.max_rounds) == ("http://localhost:80/v1", 0)
+
+
+def test_a_conductor_has_parameters() -> None:
+    names = ["gym/seven:max_rounds=0/2", "gym/seven:pool=3", "gym/seven:worker=elm,max_rounds=1"]
+
+    found = policies_of(names, GYM)
+
+    assert list(found) == ["gym/seven:max_rounds=0", "gym/seven:max_rounds=2", *names[1:]]
+    settings = [policy.settings for policy in found.values() if isinstance(policy, Conductor)]
+    assert [(each.max_rounds, each.config.pick, each.worker) for each in settings] == [
+        (0, None, None), (2, None, None), (0, 3, None), (1, None, 3)
+    ]  # fmt: skip
+
+
 def test_a_conductor_is_shown_other_examples_even_if_it_was_trained_with_none(tmp_path: Path) -> None:
-    pool = Pool.load("gym/seven")
     (tmp_path / "own.toml").write_text(
         '[[examples]]\nquestion = "1 + 1?"\n'
         'completion = """model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]"""\n'
     )
 
-    found = policies_of(["gym/seven:examples=ood/id/none", f"gym/seven:examples={tmp_path / 'own.toml'}"], pool)
+    found = policies_of(["gym/seven:examples=ood/id/none", f"gym/seven:examples={tmp_path / 'own.toml'}"], GYM)
 
     shown = [policy.settings.prompt.examples for policy in found.values() if isinstance(policy, Conductor)]
     assert [each.name for each in shown] == ["out-of-distribution", "in-distribution", "none", "own"]
@@ -101,35 +104,94 @@ async def test_every_step_of_an_ablated_conductor_asks_one_worker_the_same() -> 
     assert description_of(conductor)["hash"] != description_of(ablated)["hash"]
 
 
-def test_a_file_is_ablated_and_has_no_other_parameter(tmp_path: Path) -> None:
-    pool, _ = pool_of(["x"], ["y"])
+def test_a_file_is_read_for_the_pool_with_its_parameters_and_can_be_ablated(tmp_path: Path) -> None:
     path = tmp_path / "two.wf"
-    path.write_text('wfdsl 1\nstep a by 0: "Plan."\nstep b by 0 sees a: "Solve."\n')
+    path.write_text('wfdsl 1\nparam who = 0\nstep a by {who}: "Plan."\nstep b by {who} sees a: "Solve."\n')
+    names = [str(path), f"{path}:worker=each", f"{path}:instruction=none"]
 
-    found = policies_of([str(path), f"{path}:worker=each", f"{path}:instruction=none"], pool)
+    found = policies_of(names, POOL, params={"who": "bob"})
 
-    assert list(found) == ["two", "two:worker=ann", "two:worker=bob", "two:instruction=none"]
+    assert list(found) == ["two", *(f"two:worker={name}" for name in POOL.names), "two:instruction=none"]
     flows = [policy.workflow for policy in found.values() if isinstance(policy, WorkflowPolicy)]
-    assert [[step.worker for step in flow] for flow in flows] == [[0, 0], [0, 0], [1, 1], [0, 0]]
-    assert len({step.subtask for step in flows[3]}) == 1
+    assert [[step.worker for step in flow] for flow in flows] == [[1, 1], [0, 0], [1, 1], [2, 2], [1, 1]]
+    assert [len({step.subtask for step in flow}) for flow in flows] == [2, 2, 2, 2, 1]
+
+
+def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
+    for worker in (0, 1, 9):
+        (tmp_path / str(worker)).mkdir()
+        (tmp_path / str(worker) / "one.wf").write_text(f'wfdsl 1\nstep a by {worker}: "Solve."\n')
+
+    with pytest.raises(UsageError, match="another policy called 'one'"):
+        policies_of([str(tmp_path / "0" / "one.wf"), str(tmp_path / "1" / "one.wf")], POOL)
     with pytest.raises(UsageError):
-        policy_of(f"{path}:max_rounds=1", pool)
+        policy_of(f"{tmp_path / '0' / 'one.wf'}:max_rounds=1", POOL)
+    with pytest.raises(WorkflowError, match="worker-not-in-pool"):
+        policy_of(str(tmp_path / "9" / "one.wf"), POOL)
+
+
+def test_baselines_are_all_of_them_with_the_parameters_that_they_have(tmp_path: Path) -> None:
+    save_tasks(tmp_path / "v.jsonl", toy_tasks(3))
+
+    found = policies_of([f"baselines:validation={tmp_path / 'v.jsonl'},limit=2"], POOL)
+
+    assert len(found) == len(POOL) + len(BASELINES)
+    assert all(isinstance(policy, Policy) for policy in found.values())
+    assert {"moa", f"knn-router:validation={tmp_path / 'v.jsonl'},limit=2"} <= found.keys()
+    with pytest.raises(UsageError, match="validation"):
+        expanded("baselines:validaton=x", POOL)
+
+
+def test_fitted_baselines_need_tasks_and_the_gym_has_its_own() -> None:
+    router: Any = policies_of(["baselines:limit=3"], GYM)["knn-router:limit=3"]
+
+    assert [task.split for task in router.validation.tasks] == ["train"] * 3
+    with pytest.raises(UsageError, match="write knn-router:validation=FILE"):
+        policy_of("knn-router", POOL)
+
+
+def test_baselines_ask_no_conductors() -> None:
+    boss = WorkerEntry(name="boss", provider="conductor")
+
+    policy = policy_of("moa", Pool([boss, WorkerEntry(name="ann", provider="function")]))
+
+    assert isinstance(policy, WorkflowPolicy)
+    assert {step.worker for step in policy.workflow} == {1}
+    with pytest.raises(UsageError, match="Conductors"):
+        policy_of("moa", Pool([boss]))
 
 
 @pytest.mark.parametrize(
-    "settings", ["max_round=1", "max_rounds=x", "instruction=own", "worker=zoe", "examples=no-such"]
+    ("name", "part"),
+    [
+        ("mao", "moa"),
+        ("majority_vote:n=3", "majority-vote"),
+        ("zzzzzz", "long-context"),
+        ("moa:agregator=1", "aggregator"),
+        ("random-router:n=1", "seed"),
+        ("moa:aggregator", "moa:KEY=VALUE"),
+        ("moa:aggregator=1,aggregator=2", "aggregator"),
+        ("moa:aggregator=bop", "bob"),
+        ("moa:aggregator=7", "0=ann, 1=bob, 2=cy"),
+        ("worker:bop", "bob"),
+        ("consensus:n=0", "at least 1"),
+        ("consensus:n=many", "whole number"),
+        ("random-router:seed=-1", "at least 0"),
+        ("cascade-router:call_price=2", "at most 1"),
+        ("majority-vote:kind=essay", "'math'"),
+        ("baselines", "several"),
+        ("knn-router:validation=nowhere.jsonl", "nowhere.jsonl"),
+        ("openai:", "openai:"),
+        ("nowhere.wf", "nowhere.wf"),
+        ("gym/seven:max_round=1", "max_rounds"),
+        ("gym/seven:max_rounds=x", "whole number"),
+        ("gym/seven:instruction=own", "none"),
+        ("gym/seven:worker=zoe", "zoe"),
+        ("gym/seven:examples=no-such", "no-such"),
+        ("gym/seven:pool=2,worker=ann", "worker"),
+    ],
 )
-def test_a_setting_that_cannot_be_used_is_refused(settings: str) -> None:
-    with pytest.raises(UsageError):
-        policy_of(f"gym/seven:{settings}", Pool.load("gym/seven"))
-
-
-def test_an_address_is_not_a_setting() -> None:
-    pool, _ = pool_of(["x"])
-
-    found = policies_of(["openai:m@http://localhost:80/v1:max_rounds=0"], pool)
-
-    (policy,) = found.values()
-    assert isinstance(policy, Conductor)
-    assert policy.entry.base_url == "http://localhost:80/v1"
-    assert policy.settings.max_rounds == 0
+def test_a_name_that_stands_for_nothing_is_refused_with_what_to_write(name: str, part: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        policy_of(name, POOL)
+    assert part in str(refused.value)

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from wfdsl.api import Checked, analyze, analyze_file_text, dumps, parse
+from wfdsl.api import Checked, analyze, dumps, parse
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import WorkflowError, as_json, as_text
 from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE, write_completion
@@ -30,7 +30,6 @@ KEPT = Path(".fuzz")
 REPAIRS = {name for name, code in CODES.items() if code.kind == "repair"}
 _RENDERED = 5  # diagnostics of a text that are rendered; more of them find nothing new
 _MOST_FAILURES = 10
-_PROGRESS_S = 30.0
 
 
 def check_text(text: str) -> str:
@@ -53,7 +52,7 @@ def check_completion(text: str) -> str:
     _assert_subset(strict, lenient)
     if lenient.workflow is not None:
         assert parse(dumps(lenient.workflow)) == lenient.workflow, "print and parse"
-        file = analyze_file_text(dumps(lenient.workflow, form="wf"))
+        file = analyze(dumps(lenient.workflow, form="wf"), form="wf")
         assert file.workflow == lenient.workflow, "print as a file and read"
     elif not lenient.passthrough:
         _assert_parse_raises(text)
@@ -62,11 +61,11 @@ def check_completion(text: str) -> str:
 
 def check_file(text: str) -> str:
     """The promises about workflow files."""
-    checked = analyze_file_text(text)
+    checked = analyze(text, form="wf")
     _assert_sound(checked)
     if checked.workflow is None:
         return "rejected"
-    again = analyze_file_text(dumps(checked.workflow, form="wf"))
+    again = analyze(dumps(checked.workflow, form="wf"), form="wf")
     assert again.workflow == checked.workflow, "print as a file and read"
     return "file"
 
@@ -138,52 +137,18 @@ def random_text(number: int, starts: list[str]) -> str:
 # ---- runs
 
 
-class Figures:
-    """What a run has seen."""
-
-    def __init__(self) -> None:
-        self.verdicts: Counter[str] = Counter()
-        self.failures = 0
-        self.slowest_s = 0.0
-        self._began = time.monotonic()
-        self._told_s = 0.0
-
-    @property
-    def runs(self) -> int:
-        """How many texts."""
-        return sum(self.verdicts.values()) + self.failures
-
-    @property
-    def seconds(self) -> float:
-        """Since the run began."""
-        return time.monotonic() - self._began
-
-    def take(self, text: str) -> None:
-        """Check a text; keep it if it breaks a promise."""
-        began = time.perf_counter()
-        try:
-            self.verdicts[check_text(text)] += 1
-        except Exception:  # noqa: BLE001  (any exception is a finding)
-            self.failures += 1
-            self._keep(text)
-        self.slowest_s = max(self.slowest_s, time.perf_counter() - began)
-        if self.seconds >= self._told_s + _PROGRESS_S:
-            self._told_s = self.seconds
-            print(f"... {self}", file=sys.stderr, flush=True)
-
-    def _keep(self, text: str) -> None:
+def keeps_promises(text: str, verdicts: Counter[str]) -> bool:
+    """Check a text and count its verdict; one that breaks a promise is kept, and said on standard error."""
+    try:
+        verdicts[check_text(text)] += 1
+    except Exception:  # noqa: BLE001  (any exception is a finding)
         KEPT.mkdir(exist_ok=True)
         data = text.encode("utf-8", "surrogatepass")
         path = KEPT / f"failure-{sha256(data).hexdigest()[:12]}.txt"
         path.write_bytes(data)
         print(f"FAILURE, kept in {path}: {text!r}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
-
-    def __str__(self) -> str:
-        verdicts = ", ".join(f"{name} {times:,}" for name, times in sorted(self.verdicts.items()))
-        return (
-            f"{self.runs:,} texts in {self.seconds:.0f} s, {self.failures} failures ({verdicts}); "
-            f"slowest {self.slowest_s * 1000:.0f} ms"
-        )
+        return False
+    return True
 
 
 def main() -> int:
@@ -195,14 +160,17 @@ def main() -> int:
     asked = parser.parse_args()
     if not asked.seconds and not asked.runs:
         parser.error("say how long: --seconds N or --runs N")
-    figures, starts = Figures(), seeds()
+    verdicts: Counter[str] = Counter()
+    starts, began, failures, done = seeds(), time.monotonic(), 0, 0
     for number in count(asked.first):
-        figures.take(random_text(number, starts))
-        over_time = asked.seconds and figures.seconds >= asked.seconds
-        if figures.runs == asked.runs or over_time or figures.failures >= _MOST_FAILURES:
+        failures += not keeps_promises(random_text(number, starts), verdicts)
+        done += 1
+        over_time = asked.seconds and time.monotonic() - began >= asked.seconds
+        if done == asked.runs or over_time or failures >= _MOST_FAILURES:
             break
-    print(figures, flush=True)
-    return 1 if figures.failures else 0
+    seen = ", ".join(f"{name} {times:,}" for name, times in sorted(verdicts.items()))
+    print(f"{done:,} texts in {time.monotonic() - began:.0f} s, {failures} failures ({seen})", flush=True)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from wfdsl.grading.choice import grade_choice
+from wfdsl.grading.grade import grade_choice
 from wfdsl.grading.normal_forms import read
 from wfdsl.grading.statements import final_statement
 from wfdsl.grading.text import same_text

@@ -22,9 +22,6 @@ PROGRAM = CodeTests(
     checker=f"def check(candidate):\n    assert candidate(1) == {SECRET}\n    assert candidate(2) == {SECRET}\n",
     timeout_s=8,
 )
-ASSERTS = CodeTests(
-    style="program", entry_point="f", checker=f"assert f(1) == {SECRET}\nassert f(2) == {SECRET}", timeout_s=8
-)
 UNITTEST = CodeTests(
     style="program",
     entry_point="f",
@@ -36,7 +33,7 @@ UNITTEST = CodeTests(
     ),
     timeout_s=8,
 )
-STYLES = {"function": FUNCTION, "check": PROGRAM, "asserts": ASSERTS, "unittest": UNITTEST}
+STYLES = {"function": FUNCTION, "check": PROGRAM, "unittest": UNITTEST}
 
 CHEATS = {
     "ends with success when it is loaded": "import sys\nsys.exit(0)",
@@ -98,37 +95,15 @@ CHEATS = {
             for text in (b'["found","right","all checks passed"]', b'["result",918,[]]', b'["loaded",[]]'):
                 for number in range(3, 20):
                     try:
-                        os.write(number, b"%012d" % len(text) + text)
+                        os.write(number, b"%012d" % len(text) + text + b"right\\n" * 100)
                     except OSError:
                         pass
-            return 0
-        """,
-    "writes noise into every open file": """
-        import os
-        def f(x):
-            for number in range(3, 20):
-                try:
-                    os.write(number, b"right\\n" * 100)
-                except OSError:
-                    pass
             return 0
         """,
     "prints verdicts": """
         print("right"); print("OK"); print("all checks passed")
         def f(x):
             print("right")
-            return 0
-        """,
-    "waits until it ends": """
-        import atexit, os
-        atexit.register(lambda: os._exit(0))
-        def f(x): return 0
-        """,
-    "leaves a thread behind that ends it": """
-        import threading, time, os
-        threading.Thread(target=lambda: (time.sleep(0.01), os._exit(0)), daemon=True).start()
-        def f(x):
-            time.sleep(0.2)
             return 0
         """,
     "ends from a signal handler": """
@@ -255,25 +230,12 @@ async def test_an_object_cannot_pass_through_a_check_that_asks_it() -> None:
         def __abs__(self): return 0.0
     def f(x): return Any()
     """
-    checks = [
-        "abs(f(1) - 5) < 1e-6",
-        "f(1) > 3",
-        "3 in f(1)",
-        "f(1) in (1, 2)",
-        "f(1) is True",
-        "isinstance(f(1), int)",
-    ]
+    checks = "abs(f(1) - 5) < 1e-6", "f(1) > 3", "3 in f(1)", "f(1) in (1, 2)", "f(1) is True", "isinstance(f(1), int)"
 
-    verdicts = [
-        await grade_program(
-            textwrap.dedent(cheat),
-            CodeTests(style="program", entry_point="f", checker=f"assert {check}"),
-            sandbox=the_sandbox(),
-        )
-        for check in checks
-    ]
-
-    assert [verdict.outcome for verdict in verdicts] == ["wrong"] * len(checks), verdicts
+    for check in checks:
+        tests = CodeTests(style="program", entry_point="f", checker=f"assert {check}")
+        verdict = await grade_program(textwrap.dedent(cheat), tests, sandbox=the_sandbox())
+        assert verdict.outcome == "wrong", verdict
 
 
 async def test_a_check_that_swallows_everything_does_not_swallow_an_end() -> None:

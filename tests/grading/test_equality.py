@@ -20,6 +20,7 @@ EQUAL = [
     ("(-1,1)", "|x|<1"), ("(0,6.5)", "0<x<6.5"), (r"(-\infty,-1)\cup(1,\infty)", r"x<-1 \text{ or } x>1"),
     ("(3,6)", "(x,y)=(3,6)"), (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "[[1,2],[3,4]]"), ("52_8", "52_{8}"),
     (r"864\text{ inches}^2", r"864\text{ square inches}"), (r"16\pi", r"16\pi\text{ cm}^2"),
+    (r"10:05\text{ a.m.}", "10:05 am"), ("10:05", "10:05 pm"), ("$5", "5 dollars"), ("5", "5 €"),
 ]  # fmt: skip
 UNEQUAL = [
     ("5", "2x = 10"), ("5", r"x \ne 5"), ("5", "6 = 5"), ("5", r"5 \approx 6"), ("5", "5_8"),
@@ -30,6 +31,7 @@ UNEQUAL = [
     ("x=5", "y=5"), ("2k", "2K"), ("y=2x+1", "x=2y+1"), ("a^2-b^2", "b^2-a^2"), (r"\{-3,3\}", "(-3,3)"),
     ("(3,6)", "(6,3)"),
     ("(3,6)", "[3,6)"), (r"(-\infty,3)", r"(-\infty,3]"), (r"\emptyset", "0"), ("23,24", "23,24,25"), ("120", "120!"),
+    ("10:05 am", "10:05 pm"), (r"\$5", "5 €"), ("5 €", "$5"),
     (r"\begin{pmatrix}1&2\end{pmatrix}", r"\begin{pmatrix}2&1\end{pmatrix}"), ("1,2,\\ldots,n", "1,3,\\ldots,n"),
 ]  # fmt: skip
 
@@ -102,7 +104,7 @@ async def test_the_last_statement_counts_and_nothing_else(reply: str, extracted:
         ("Answer: B", "right"), ("故选B。", "right"), ("正解はBです。", "right"),
         ("Mercury", "right"), ("(B) Mercury", "right"),
         ("Answer: B. Venus", "wrong"), ("B or C", "wrong"), ("A. Venus\nB. Mercury\nC. Mars", "wrong"),
-        ("The answer is not B.", "wrong"), ("\\boxed{\\text{not B}}", "wrong"),
+        ("The answer is not B.", "wrong"), ("It is Mercury.\nAnswer: E", "wrong"), ("\\boxed{\\text{not B}}", "wrong"),
     ],
 )  # fmt: skip
 async def test_letter_and_option_agree(reply: str, outcome: str) -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from tests.grading.answers import choice_task, custom_task, math_task, text_task
 from wfdsl.errors import UsageError
-from wfdsl.grading.choice import grade_choice
-from wfdsl.grading.grade import grade, grade_sync
+from wfdsl.grading.grade import grade, grade_choice, grade_sync
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Verdict
@@ -61,28 +60,30 @@ def test_every_letter_is_its_own_right_answer(letter: str) -> None:
     assert grade_choice(letter, letter).outcome == "right"
 
 
-async def test_a_custom_grader_says_yes_or_no() -> None:
-    task = custom_task("tests.grading.graders:says_yes")
+@pytest.mark.parametrize(
+    ("name", "text", "outcome", "credit"),
+    [
+        ("says_yes", "oh yes", "right", 1.0),
+        ("says_yes", "oh no", "wrong", 0.0),
+        ("half", "half", "wrong", 0.5),
+        ("half", "all", "right", 1.0),
+        ("half", "too much", "unjudged", 0.0),
+        ("breaks", "hm", "unjudged", 0.0),
+        ("returns_a_text", "hm", "unjudged", 0.0),
+    ],
+)
+async def test_a_custom_grader_gives_a_bool_or_a_score_and_else_is_unjudged(
+    name: str, text: str, outcome: str, credit: float
+) -> None:
+    verdict = await grade(custom_task(f"tests.grading.graders:{name}"), text)
 
-    outcomes = [(await grade(task, text)).outcome for text in ("oh yes", "oh no")]
-
-    assert outcomes == ["right", "wrong"]
+    assert (verdict.outcome, verdict.credit) == (outcome, credit)
 
 
 async def test_a_custom_grader_may_be_asynchronous_and_give_a_verdict() -> None:
     verdict = await grade(custom_task("tests.grading.graders:waits"), "hm")
 
     assert verdict == Verdict("wrong", "hm", "asynchronous")
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"), [("breaks", "KeyError: 'no such row'"), ("returns_a_text", "returned 'well'")]
-)
-async def test_a_custom_grader_that_fails_is_unjudged(name: str, reason: str) -> None:
-    verdict = await grade(custom_task(f"tests.grading.graders:{name}"), "hm")
-
-    assert verdict.outcome == "unjudged"
-    assert reason in verdict.reason
 
 
 async def test_a_built_in_grader_that_fails_is_unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,12 +100,6 @@ async def test_a_built_in_grader_that_fails_is_unjudged(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("answer", [r"\ldots", r"\dots", r"\\", "|", ","])
 async def test_an_answer_of_separators_alone_is_never_right(answer: str) -> None:
     assert [(await grade_math(gold, answer)).outcome for gold in ("5", "x + 1", "(1, 2)")] == ["wrong"] * 3
-
-
-async def test_a_custom_grader_may_give_part_of_the_credit() -> None:
-    verdicts = [await grade(custom_task("tests.grading.graders:half"), text) for text in ("half", "all", "too much")]
-
-    assert [(v.outcome, v.credit) for v in verdicts] == [("wrong", 0.5), ("right", 1.0), ("unjudged", 0.0)]
 
 
 @pytest.mark.parametrize(

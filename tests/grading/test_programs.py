@@ -39,17 +39,11 @@ def test_a_program_in_json_is_read() -> None:
 @pytest.mark.parametrize(
     ("reply", "part"),
     [
-        ("no thinking", "no thinking"),
-        ("<think>5</think>6", "6"),
-        ("5</think>6", "6"),
-        ("<think>5", ""),
-        ("<think>a</think>5<think>b</think>6", "6"),
-        ("[THINK]5[/THINK]6", "6"),
-        ("<|channel|>analysis<|message|>5<|end|>6", "6"),
-        ("<Reasoning >5", ""),
-        ("6</details>", "6</details>"),
+        ("no thinking", "no thinking"), ("<think>5</think>6", "6"), ("5</think>6", "6"), ("<think>5", ""),
+        ("<think>a</think>5<think>b</think>6", "6"), ("[THINK]5[/THINK]6", "6"), ("<Reasoning >5", ""),
+        ("<|channel|>analysis<|message|>5<|end|>6", "6"), ("6</details>", "6</details>"),
     ],
-)
+)  # fmt: skip
 def test_thinking_is_no_part_of_the_answer(reply: str, part: str) -> None:
     assert after_reasoning(reply) == part
 
@@ -82,13 +76,11 @@ def test_the_last_block_that_defines_what_is_wanted_is_the_program() -> None:
             "import math\n\ndef f():\n    return 1\n",
         ),
         ("Sure!\ndef f():\n    return 1", "def f():\n    return 1\n"),
+        *[
+            (reply, None)
+            for reply in ("I do not know.", "Paris", "42", "```json\n{}\n```", "<think>```python\nx = 1\n```", "")
+        ],
         ("It is easy to define functions.\nimport that module and see.", None),
-        ("I do not know.", None),
-        ("Paris", None),
-        ("42", None),
-        ("```json\n{}\n```", None),
-        ("<think>```python\nx = 1\n```", None),
-        ("", None),
     ],
 )
 def test_a_program_is_found_in_and_out_of_fences(reply: str, program: str | None) -> None:

@@ -1,4 +1,7 @@
-"""Hostile programs, one by one: none succeeds, and none leaves a process or a file."""
+"""Hostile programs, one by one: none succeeds, and none leaves a process or a file.
+
+What the sandbox itself tries at its first use (full folders, memory, other ids) is not tried again here.
+"""
 
 from __future__ import annotations
 
@@ -78,27 +81,6 @@ async def test_nothing_can_be_written_outside_of_two_folders(folder: str) -> Non
     assert not is_there(folder, "wfdsl-test")
 
 
-@pytest.mark.parametrize("folder", ["/tmp", "/dev/shm"])
-@pytest.mark.parametrize("tier", ONLY_FIRST, indirect=True)
-async def test_the_two_folders_cannot_be_filled_beyond_their_size(folder: str) -> None:
-    found = await said(
-        f"""
-        total = 0
-        try:
-            for number in range(64):
-                with open(f"{folder}/{{number}}", "wb", buffering=0) as file:
-                    for _ in range(16):
-                        total += file.write(bytes(65536))
-        except OSError as problem:
-            print(problem.errno, total)
-        """
-    )
-
-    number, total = found.split()
-    assert number == "28"
-    assert int(total) <= LIMITS.files_mib * MIB
-
-
 @pytest.mark.parametrize("tier", ONLY_FIRST, indirect=True)
 async def test_the_next_program_finds_no_file_of_the_one_before() -> None:
     await said("open('/tmp/a', 'w').write('x'); open('/dev/shm/a', 'w').write('x')")
@@ -108,52 +90,22 @@ async def test_the_next_program_finds_no_file_of_the_one_before() -> None:
     assert found == ["[]"] * 4
 
 
+@pytest.mark.parametrize(
+    "start",
+    ["os.fork() or signal.pause()", "threading.Thread(target=time.sleep, args=(30,), daemon=True).start()"],
+    ids=["processes", "threads"],
+)
 @pytest.mark.parametrize("tier", ONLY_FIRST, indirect=True)
-async def test_a_fork_bomb_runs_into_the_process_limit() -> None:
+async def test_processes_and_threads_have_a_limit(start: str) -> None:
     found = await said(
-        """
-        import os, signal
+        f"""
+        import os, signal, threading, time
         count = 0
         try:
             while True:
-                if not os.fork():
-                    signal.pause()
+                {start}
                 count += 1
-        except BlockingIOError:
-            print(count)
-        """
-    )
-
-    assert 0 < int(found) <= LIMITS.processes
-
-
-async def test_a_fork_bomb_that_never_stops_is_ended_whole() -> None:
-    ran = await run(
-        """
-        import os
-        while True:
-            try:
-                os.fork()
-            except OSError:
-                pass
-        """,
-        timeout_s=0.5,
-    )
-
-    assert ran.ending == "timeout"
-
-
-@pytest.mark.parametrize("tier", ONLY_FIRST, indirect=True)
-async def test_threads_count_as_processes() -> None:
-    found = await said(
-        """
-        import threading, time
-        count = 0
-        try:
-            while True:
-                threading.Thread(target=time.sleep, args=(30,), daemon=True).start()
-                count += 1
-        except RuntimeError:
+        except (BlockingIOError, RuntimeError):
             print(count, flush=True)
         """
     )
@@ -161,52 +113,57 @@ async def test_threads_count_as_processes() -> None:
     assert 0 < int(found) <= LIMITS.processes
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "libc.unshare(0x10000000)",  # a user namespace
-        "libc.unshare(0x00020000)",  # a mount namespace
-        "libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0)",  # clone
-        "libc.syscall(435, 0, 0)",  # clone3
-        "libc.setns(3, 0)",
-        "libc.mount(b'none', b'/tmp', b'tmpfs', 0, 0)",
-        "libc.ptrace(16, 1, 0, 0)",
-        "libc.shmget(0, 4096, 0o1600)",
-        "libc.memfd_create(b'x', 0)",
-        "libc.syscall(250, 0, -3, 0)",  # keyctl
-        "libc.syscall(321, 0, 0, 0)",  # bpf
-        "libc.syscall(425, 8, 0)",  # io_uring_setup
-        "libc.chroot(b'/tmp')",
-        "libc.syscall(310, 1, 0, 0, 0, 0, 0)",  # process_vm_readv
-    ],
-)
+DOORS = [
+    "libc.unshare(0x10000000)",  # a user namespace
+    "libc.unshare(0x00020000)",  # a mount namespace
+    "libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0)",  # clone
+    "libc.syscall(435, 0, 0)",  # clone3
+    "libc.setns(3, 0)",
+    "libc.mount(b'none', b'/tmp', b'tmpfs', 0, 0)",
+    "libc.ptrace(16, 1, 0, 0)",
+    "libc.shmget(0, 4096, 0o1600)",
+    "libc.memfd_create(b'x', 0)",
+    "libc.syscall(250, 0, -3, 0)",  # keyctl
+    "libc.syscall(321, 0, 0, 0)",  # bpf
+    "libc.syscall(425, 8, 0)",  # io_uring_setup
+    "libc.chroot(b'/tmp')",
+    "libc.syscall(310, 1, 0, 0, 0, 0, 0)",  # process_vm_readv
+]
+DOORS_ALONE = [
+    "libc.fork()",
+    "libc.syscall(57)",  # fork
+    "libc.syscall(59, b'/bin/sh', 0, 0)",  # execve
+    "libc.chmod(b'/usr/lib', 0o777)",
+    "libc.chown(b'/usr/lib', 0, 0)",
+    "libc.truncate(b'/etc/hostname', 0)",
+    "libc.utimes(b'/usr/lib', 0)",
+    "libc.symlink(b'/etc', b'/tmp/wfdsl-link')",
+    "libc.prlimit(1, 7, 0, 0)",
+    "libc.setpriority(0, 1, 19)",
+    "libc.prctl(1, 0, 0, 0, 0)",  # to outlive its parent
+    "libc.socketpair(1, 2, 0, ctypes.byref((ctypes.c_int * 2)()))",  # datagrams, which go anywhere
+    "libc.mkdir(b'/tmp/wfdsl-folder', 0o777)",
+    "libc.rename(b'/etc/hostname', b'/etc/x')",
+]
+
+
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+@pytest.mark.parametrize(
+    ("tier", "call"),
+    [
+        pytest.param(*tier.values, call, marks=tier.marks)
+        for tier, calls in zip(in_both_tiers, (DOORS, DOORS + DOORS_ALONE), strict=True)
+        for call in calls
+    ],
+    indirect=["tier"],
+)
 async def test_doors_into_the_kernel_are_closed(call: str) -> None:
-    found = await said(
-        f"""
-        import ctypes
-        libc = ctypes.CDLL(None, use_errno=True)
-        print({call}, ctypes.get_errno())
-        """
-    )
+    result, number = (
+        await said(f"import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint({call}, ctypes.get_errno())")
+    ).split()
 
-    result, number = found.split()
     assert result == "-1"
-    assert number in {"1", "38"}  # EPERM, ENOSYS
-
-
-async def test_memory_of_a_process_has_an_end() -> None:
-    found = await said(
-        f"""
-        try:
-            bytearray({LIMITS.memory_mib * MIB})
-            print("taken")
-        except MemoryError:
-            print("refused")
-        """
-    )
-
-    assert found == "refused"
+    assert number in {"1", "38", *(("13", "18", "22") if call in DOORS_ALONE else ())}  # EPERM, ENOSYS; EACCES, EXDEV
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -215,37 +172,6 @@ async def test_a_flood_of_output_is_cut_and_ends_the_program(stream: str) -> Non
 
     assert ran.ending == "output"
     assert len(ran.output) <= LIMITS.output_bytes + MIB
-
-
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
-@pytest.mark.parametrize("tier", in_both_tiers[1:], indirect=True)
-@pytest.mark.parametrize(
-    "call",
-    [
-        "libc.fork()",
-        "libc.syscall(57)",  # fork
-        "libc.syscall(59, b'/bin/sh', 0, 0)",  # execve
-        "libc.chmod(b'/usr/lib', 0o777)",
-        "libc.chown(b'/usr/lib', 0, 0)",
-        "libc.truncate(b'/etc/hostname', 0)",
-        "libc.utimes(b'/usr/lib', 0)",
-        "libc.symlink(b'/etc', b'/tmp/wfdsl-link')",
-        "libc.prlimit(1, 7, 0, 0)",
-        "libc.setpriority(0, 1, 19)",
-        "libc.prctl(1, 0, 0, 0, 0)",  # to outlive its parent
-        "libc.socketpair(1, 2, 0, ctypes.byref((ctypes.c_int * 2)()))",  # datagrams, which go anywhere
-        "libc.mkdir(b'/tmp/wfdsl-folder', 0o777)",
-        "libc.rename(b'/etc/hostname', b'/etc/x')",
-    ],
-)
-async def test_one_process_without_namespaces_changes_nothing_outside(call: str) -> None:
-    found = await said(
-        f"import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nprint({call}, ctypes.get_errno())"
-    )
-
-    result, number = found.split()
-    assert result == "-1"
-    assert number in {"1", "13", "18", "22"}  # EPERM, EACCES, EXDEV, EINVAL
 
 
 @pytest.mark.parametrize("tier", in_both_tiers[1:], indirect=True)
@@ -279,24 +205,6 @@ async def test_no_socket_but_a_local_one_can_be_made(tier: str) -> None:
     assert found == ("[1]" if tier == "bubblewrap" else "[]")
 
 
-async def test_no_server_of_the_host_answers_on_loopback() -> None:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        found = await said(
-            f"""
-            import socket
-            try:
-                socket.create_connection(("127.0.0.1", {server.getsockname()[1]}), timeout=1)
-                print("connected")
-            except OSError:
-                print("refused")
-            """
-        )
-
-    assert found == "refused"
-
-
 async def test_signals_reach_no_process_outside() -> None:
     found = await said(
         f"""
@@ -319,29 +227,32 @@ async def test_signals_reach_no_process_outside() -> None:
     assert found.split() == ["refused", "refused", "alive"]
 
 
-async def test_an_endless_program_is_ended_at_its_time_limit() -> None:
-    ran = await run("while True: pass", timeout_s=0.2)
+FORKS = """
+import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"""
+IGNORES = """
+import signal
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+while True:
+    pass
+"""
+
+
+@pytest.mark.parametrize("source", ["while True: pass", FORKS, IGNORES], ids=["loops", "forks", "ignores signals"])
+async def test_an_endless_program_is_ended_whole_at_its_time_limit(source: str) -> None:
+    ran = await run(source, timeout_s=0.3)
 
     assert (ran.ending, ran.exit_code) == ("timeout", None)
-    assert 0.2 <= ran.seconds < 10
-
-
-async def test_a_program_that_ignores_every_signal_is_ended_too() -> None:
-    ran = await run(
-        """
-        import signal
-        for number in range(1, 65):
-            try:
-                signal.signal(number, signal.SIG_IGN)
-            except (OSError, ValueError):
-                pass
-        while True:
-            pass
-        """,
-        timeout_s=0.3,
-    )
-
-    assert ran.ending == "timeout"
+    assert 0.3 <= ran.seconds < 20
 
 
 @pytest.mark.parametrize("pipes", ["", "os.close(1); os.close(2)"])
@@ -412,16 +323,6 @@ async def test_the_program_has_no_open_file_but_its_three_streams() -> None:
     )
 
     assert found == "[0, 1, 2]"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives programs ids of their own")
-@pytest.mark.parametrize("tier", ONLY_FIRST, indirect=True)
-async def test_a_program_is_not_root() -> None:
-    found = await said("import os; print(*os.getresuid(), *os.getresgid(), os.getgroups())")
-
-    ids = found.replace("[]", "").split()
-    assert len(ids) == 6
-    assert all(int(one) >= 40_000 for one in ids)
 
 
 @pytest.mark.slow

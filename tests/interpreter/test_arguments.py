@@ -27,6 +27,7 @@ async def async_listener(event: Event) -> None:
 
 WRONG: list[dict[str, Any]] = [
     {"concurrency": 0},
+    {"concurency": 3},
     {"question_for": "none"},
     {"timeout_s": math.nan},
     {"names": ["a", "b"]},

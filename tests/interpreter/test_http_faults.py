@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.workers.wire import good_body, refusing, reply, serving
+from tests.workers.wire import good_body, reply, serving
 
 from wfdsl import Pool, RunFailed, Step, WorkerEntry, Workflow
 from wfdsl.interpreter.budget import BudgetUsage
@@ -93,17 +93,3 @@ async def test_a_reply_that_was_all_thinking_up_to_its_limit_is_paid_for_once(
 
     assert len(wire.requests) == 1
     assert caught.value.run.charged == BudgetUsage(1, 4106, 0.04097)
-
-
-async def test_a_refused_connection_is_tried_again_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with refusing() as url, pytest.raises(RunFailed, match=r"cannot be reached.*\(2 attempts\)"):
-        await run(TWO, "Q", chat_pool(url, monkeypatch, retries=1))
-
-
-async def test_a_reply_of_20_mb_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    huge = reply(json.dumps(good_body("chat", text="x" * 20_000_000)).encode())
-    async with serving(huge) as wire:
-        with pytest.raises(RunFailed) as caught:
-            await run(Workflow((Step(0, "a"),)), "Q", chat_pool(wire.url, monkeypatch, timeout_s=20.0))
-
-    assert caught.value.run.answer is None

@@ -18,9 +18,9 @@ from wfdsl import BudgetExhausted, RunFailed, Step, UsageError, Workflow
 from wfdsl.errors import JournalFailure
 from wfdsl.interpreter import journal_file
 from wfdsl.interpreter.budget import Budget, BudgetUsage
+from wfdsl.interpreter.config import RunConfig, RunRequest
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import full_id, remove, request_of, run_of, summaries
-from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.interpreter.tools import Tools
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
@@ -316,10 +316,10 @@ async def test_a_conversation_budget_and_settings_survive_in_the_plan(path: Path
         [{"role": "system", "content": "s"}, {"role": "user", "content": "Why\n so?"}],
         pool_of(counting()),
         journal=journal,
-        seed=5,
+        config=RunConfig(seed=5, step_timeout_s=60.0, question_for="first"),
         names=["x", "y", "z"],
         budget=Budget(tokens=10**6),
-        question_for="first",
+        concurrency=2,
         previous=("earlier", "its answer"),
         run_id="the-run",
         origin={"pool": "local"},
@@ -327,35 +327,10 @@ async def test_a_conversation_budget_and_settings_survive_in_the_plan(path: Path
 
     plan = request_of(path, "the-run")
 
-    assert plan.previous == ("earlier", "its answer")
-    assert (plan.workflow, plan.config.seed, plan.names, plan.config.question_for) == (
-        CHAIN,
-        5,
-        ("x", "y", "z"),
-        "first",
-    )
+    assert RunRequest.from_json(plan.to_json()) == plan
+    assert plan.config == RunConfig(seed=5, step_timeout_s=60.0, question_for="first", concurrency=2)
+    assert (plan.workflow, plan.names, plan.previous) == (CHAIN, ("x", "y", "z"), ("earlier", "its answer"))
     assert (plan.budget, plan.origin, plan.title) == (Budget(tokens=10**6), {"pool": "local"}, "Why so?")
-
-
-async def test_listing_tracing_and_removing(path: Path, journal: Journal) -> None:
-    done = await run(CHAIN, "Q", pool_of(counting()), journal=journal)
-    with pytest.raises(RunFailed):
-        await run(CHAIN, "Q2", pool_of(in_turn(WorkerFailure("down", retryable=False))), journal=journal)
-    journal.close()
-
-    found = summaries(path)
-
-    assert [(summary.title, summary.status, summary.charged.calls) for summary in found] == [
-        ("Q2", "failed", 1),
-        ("Q", "done", 3),
-    ]
-    assert run_of(path, done.id) == Run.from_json(done.to_json())
-    assert full_id(path, "last") == found[0].id
-    assert full_id(path, done.id[:-2]) == done.id
-    assert remove(path, [done.id]) == 1
-    assert rows(path, "SELECT count(*) FROM calls") == [(1,)]
-    with pytest.raises(UsageError, match="has no run"):
-        run_of(path, done.id)
 
 
 def test_a_journal_lies_where_wfdsl_home_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -379,33 +354,23 @@ async def test_only_its_owner_can_read_a_journal(journal: Journal) -> None:
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
-async def test_a_run_whose_process_died_has_the_cost_of_its_rejected_replies(path: Path) -> None:
-    usage = Usage(4, 5)
-    filtered = Reply("", "filtered", usage, paid_usd=0.25, list_usd=0.25)
-    good = Reply("x", usage=usage, paid_usd=0.5, list_usd=0.5)
-    worker = in_turn(filtered, good, good, good)
-    with Journal(path) as journal:
-        done = await run(CHAIN, "Q", pool_of(worker, entries=[{"retries": 1}]), journal=journal)
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE runs SET status = 'running', owner = 'gone', record = NULL")
-    connection.close()
+async def test_runs_are_listed_found_and_removed_and_the_file_gets_smaller(path: Path) -> None:
+    done = await run(CHAIN, "Q", pool_of(counting("x" * 500_000)), journal=path, run_id="large")
+    with pytest.raises(RunFailed):
+        await run(CHAIN, "Q2", pool_of(in_turn(WorkerFailure("down", retryable=False))), journal=path, run_id="small")
+    assert [(found.title, found.status, found.charged.calls) for found in summaries(path)] == [
+        ("Q2", "failed", 1),
+        ("Q", "done", 3),
+    ]
+    assert (full_id(path, "last"), full_id(path, "lar"), run_of(path, "large")) == ("small", "large", done)
+    assert size_of(path) > 500_000
 
-    put_together = run_of(path, done.id)
+    assert remove(path, ["large"]) == 1
 
-    assert (put_together.usage, put_together.paid_usd) == (done.usage, done.paid_usd) == (Usage(16, 20), 1.75)
-
-
-async def test_removing_runs_makes_the_file_smaller(path: Path) -> None:
-    for run_id in ("small", "large"):
-        size = {"small": 10, "large": 500_000}[run_id]
-        await run(CHAIN, "Q", pool_of(counting("x" * size)), journal=path, run_id=run_id)
-    before = size_of(path)
-
-    remove(path, ["large"])
-
-    assert before > 500_000
     assert size_of(path) < 100_000
-    assert [found.id for found in summaries(path)] == ["small"]
+    assert rows(path, "SELECT count(*) FROM calls") == [(1,)]
+    with pytest.raises(UsageError, match="has no run"):
+        run_of(path, "large")
 
 
 @pytest.mark.parametrize(
@@ -430,15 +395,9 @@ def test_a_journal_of_another_version_and_another_programs_file_are_left_alone(
             opened(path)
 
     assert path.read_bytes() == before
-
-
-def test_a_file_that_is_no_journal_is_left_alone(path: Path) -> None:
-    path.parent.mkdir()
     path.write_text("hello " * 1000)
-
     with pytest.raises(JournalFailure, match="not a database"):
         Journal(path)
-
     assert path.read_text() == "hello " * 1000
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.interpreter.chat_server import ChatServer
-from tests.interpreter.stopping import broken_by_a_cancel, broken_by_a_kill, rows
+from tests.interpreter.stopping import broken_by_a_cancel, broken_by_a_kill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,19 +80,6 @@ def finished(process: subprocess.Popen[str], *, code: int = 0) -> dict[str, Any]
     return trace
 
 
-def kept_steps(home: Path) -> set[int]:
-    """The steps whose replies the journal has."""
-    return {step for step, status, _ in rows(home / "journal.db") if status == "finished"}
-
-
-def killed_in_the_middle(home: Path, server: ChatServer, requests: int) -> None:
-    process = run_forty(home)
-    server.wait_for(requests)
-    process.kill()
-    process.communicate()
-    time.sleep(0.1)  # what the server was still writing
-
-
 def _as_asked(step: int) -> str:
     return SUBTASKS[step] if step >= WIDTH else f"Q\n\n{SUBTASKS[step]}"
 
@@ -107,16 +94,20 @@ def test_a_run_that_is_cancelled_at_any_moment_keeps_its_promises(tmp_path: Path
     assert broken_by_a_cancel(moment, tmp_path / "journal.db") == []
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("stop", "times"), [(signal.SIGINT, 1), (signal.SIGINT, 4), (signal.SIGTERM, 1)], ids=["^C", "more ^C", "SIGTERM"]
+)
 def test_an_interrupted_run_leaves_nothing_running_and_is_continued(
-    home: Path, server: ChatServer, stop: signal.Signals
+    home: Path, server: ChatServer, stop: signal.Signals, times: int
 ) -> None:
     if signal.getsignal(stop) is signal.SIG_IGN:
         pytest.skip("this signal is ignored, as under nohup")
     server.delay_s = 0.3  # most calls are still to be made when the signal comes, on a busy machine, too
     process = run_forty(home, own_group=True)
     server.wait_for(9)
-    process.send_signal(stop)
+    for _ in range(times):
+        process.send_signal(stop)
+        time.sleep(0.005)
     _, err = process.communicate(timeout=60)
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
@@ -135,20 +126,6 @@ def test_an_interrupted_run_leaves_nothing_running_and_is_continued(
     assert len(server.asked) <= trace["charged"]["calls"] == CALLS + len(trace["lost"])
 
 
-def test_more_ctrl_c_does_not_take_the_hint_away(home: Path, server: ChatServer) -> None:
-    process = run_forty(home)
-    server.wait_for(9)
-    for _ in range(4):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.005)
-
-    _, err = process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert "continue with: wfdsl runs resume " in err
-    assert "Traceback" not in err
-
-
 def test_a_run_under_nohup_outlives_its_terminal(home: Path, server: ChatServer) -> None:
     ours, its = pty.openpty()
     command = f"trap '' HUP; exec {sys.executable} -m wfdsl run forty.txt -q Q --pool pool.toml --max-steps 40"
@@ -163,22 +140,6 @@ def test_a_run_under_nohup_outlives_its_terminal(home: Path, server: ChatServer)
         out, _ = process.communicate(timeout=60)
 
     assert (process.returncode, out) == (0, f"{server.replied['Conclude.'][0]}\n".encode())
-
-
-def test_of_two_processes_that_resume_one_run_one_does_the_work(home: Path, server: ChatServer) -> None:
-    killed_in_the_middle(home, server, requests=10)
-    kept = kept_steps(home)
-    asked_before = len(server.asked)
-
-    both = [wfdsl(home, "runs", "resume", "last", "--json", "--set", "run.concurrency=2") for _ in range(2)]
-    results = [process.communicate(timeout=120) for process in both]
-
-    codes = sorted(process.returncode for process in both)
-    assert codes[0] == 0
-    assert codes[1] in (0, 2)  # 0 where the first was over before the second began
-    if codes[1] == 2:
-        assert any("is being worked on by process" in err for _, err in results)
-    assert len(server.asked) - asked_before == CALLS - len(kept)
 
 
 @pytest.mark.slow

@@ -40,21 +40,19 @@ def test_a_workers_concurrency_holds_across_runs() -> None:
     assert max(done.seconds or 0 for done in runs) == pytest.approx(20.0)
 
 
-def test_workers_of_one_account_have_its_limits_together() -> None:
-    limits = {"concurrency": 3, "account": "ours"}
-    worker = always("x", delay_s=5)
-    shared = pool_of(worker, worker, entries=[{"limits": limits, "model": name} for name in ("m", "n")])
+def test_subsets_of_a_pool_and_workers_of_one_account_share_limits() -> None:
+    worker, limits = always("x", delay_s=5), {"concurrency": 3, "account": "ours"}
+    pool = pool_of(worker, worker, entries=[{"limits": limits, "model": name} for name in ("m", "n")])
+    eight = Workflow((*(Step(index % 2, f"try {index}") for index in range(8)),))
 
-    on_test_clock(run(Workflow((*(Step(index % 2, f"try {index}") for index in range(8)),)), "Q", shared, **ALL_STEPS))
+    async def both() -> None:
+        await asyncio.gather(run(eight, "Q", pool, **ALL_STEPS), many(pool.subset([0]), 3))
 
-    assert worker.most_in_flight == 3
+    on_test_clock(both())
 
-
-def test_workers_of_one_account_that_disagree_on_its_limits_are_refused() -> None:
-    limits = {"limits": {"concurrency": 3, "account": "ours"}}, {"limits": {"concurrency": 4, "account": "ours"}}
-
+    assert (len(worker.calls), worker.most_in_flight) == (11, 3)
     with pytest.raises(UsageError, match=r'"w0" and "w1" .* share the account "ours", but not its limits'):
-        pool_of(always(), always(), entries=[*limits])
+        pool_of(worker, worker, entries=[{"limits": limits}, {"limits": {**limits, "concurrency": 4}}])
 
 
 def test_no_minute_has_more_requests_than_the_limit() -> None:
@@ -241,40 +239,6 @@ def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:
     assert "while queued" in str(given_up)
     assert (first.answer, third.answer) == ("x", "x")
     assert third.seconds == pytest.approx(10.0)
-
-
-def test_a_worker_that_refuses_at_once_what_comes_too_early_is_used_at_its_rate() -> None:
-    """Its token bucket has room for one call, and 50 calls a second are possible; each takes a moment of processor."""
-
-    async def many() -> float:
-        loop: Any = asyncio.get_running_loop()
-        began = free_at = loop.time()
-
-        async def answer(call: Call) -> Reply:
-            nonlocal free_at
-            loop._jumping.now += 0.0001
-            if loop.time() < free_at:
-                raise WorkerFailure("HTTP 429", retryable=True, status=429)
-            free_at = loop.time() + 0.02
-            return Reply("x")
-
-        workflow = Workflow((*(Step(0, f"{number}") for number in range(200)), Step(0, "z", "all")))
-        await run(workflow, "Q", pool_of(Answering(answer), entries=[{"retries": 1}]))
-        return float(loop.time() - began)
-
-    assert on_test_clock(many()) < 8  # 4 would do
-
-
-def test_a_subset_of_a_pool_shares_its_limits() -> None:
-    worker = always("x", delay_s=5)
-    pool = pool_of(worker, always("y"), entries=[{"limits": {"concurrency": 1}}, {}])
-
-    async def both() -> None:
-        await asyncio.gather(run(ONE, "Q", pool), run(ONE, "Q", pool.subset([0])))
-
-    on_test_clock(both())
-
-    assert worker.most_in_flight == 1
 
 
 def test_an_amount_over_the_whole_limit_goes_through_alone() -> None:

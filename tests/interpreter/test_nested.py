@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +10,6 @@ from tests.interpreter.toy_workers import FREE, Answering, always, in_turn, on_t
 
 from wfdsl import BudgetExhausted, Pool, RunFailed, Step, UsageError, WorkerEntry, Workflow, WorkflowError
 from wfdsl.interpreter.budget import Budget, BudgetUsage
-from wfdsl.interpreter.journal_reading import run_of
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import resume, run
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
@@ -64,26 +61,26 @@ def echoing() -> Answering:
     return Answering(answer)
 
 
-async def test_a_nested_run_s_answer_is_the_step_s_response() -> None:
-    done = await run(OUTER, "Q", conducted(ScriptedConductor(), echoing()))
-
-    assert done.steps[1].response == "[inner answer]"
-    assert done.answer == "[conclude]"
-
-
-async def test_every_nested_worker_sees_the_step_s_own_messages() -> None:
+async def test_a_nested_run_gives_the_step_s_response_sees_its_messages_and_is_kept_and_counted() -> None:
     worker = echoing()
 
-    await run(OUTER, "Q", conducted(ScriptedConductor(), worker))
+    done = await run(OUTER, "Q", conducted(ScriptedConductor(), worker))
 
-    nested = [call for call in worker.calls if len(call.path) > 1]
-    assert [call.path for call in nested] == [(1, 0, 0), (1, 0, 1)]
-    assert nested[0].messages == (
+    (nested,) = done.steps[1].nested
+    first, second = (call for call in worker.calls if len(call.path) > 1)
+    assert (done.steps[1].response, done.answer) == ("[inner answer]", "[conclude]")
+    assert (first.path, second.path) == ((1, 0, 0), (1, 0, 1))
+    assert first.messages == (
         {"role": "user", "content": "Q\n\nprepare"},
         {"role": "assistant", "content": "[Q\n\nprepare]"},
         {"role": "user", "content": "delegate\n\ninner plan"},
     )
-    assert nested[1].messages[:2] == nested[0].messages[:2]
+    assert second.messages[:2] == first.messages[:2]
+    assert [step.response for step in nested.steps] == ["[delegate\n\ninner plan]", "[inner answer]"]
+    assert done.steps[1].usage == Usage(27, 13)
+    assert (done.steps[1].paid_usd, done.steps[1].list_usd) == (2.25, 4.25)
+    assert (done.paid_usd, done.list_usd) == (4.25, 8.25)
+    assert Run.from_json(done.to_json()) == done
 
 
 async def test_below_the_cap_a_nested_workflow_may_nest_again() -> None:
@@ -157,20 +154,6 @@ async def test_a_resumed_run_replays_the_conductor_and_its_nested_steps(tmp_path
     assert done.charged.calls == BudgetUsage(6).calls
 
 
-async def test_a_node_whose_process_died_has_the_cost_of_its_conductors_rejected_replies(tmp_path: Path) -> None:
-    usage, path = Usage(7, 3), tmp_path / "j.db"
-    filtered = Reply("", "filtered", usage, paid_usd=0.25, list_usd=0.25)
-    model = in_turn(filtered, Reply("no workflow", usage=usage, paid_usd=0.5, list_usd=0.5))
-    pool = conducted(ScriptedConductor(model=model), always("x"), retries=1)
-    done = await run(Workflow((Step(1, "delegate"),)), "Q", pool, journal=path)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE runs SET status = 'running', record = NULL")
-
-    (step,) = run_of(path, done.id).steps
-
-    assert (step.usage, step.paid_usd, step.list_usd) == (Usage(14, 6), 0.75, 0.75)
-
-
 def test_a_cancelled_run_cancels_its_nested_runs() -> None:
     worker = always("x", delay_s=60)
 
@@ -193,17 +176,6 @@ def test_one_call_at_a_time_is_enough_for_nested_runs() -> None:
 
     assert done.status == "done"
     assert worker.most_in_flight == 1
-
-
-async def test_the_record_holds_the_nested_run_and_counts_it() -> None:
-    done = await run(OUTER, "Q", conducted(ScriptedConductor(), echoing()))
-
-    (nested,) = done.steps[1].nested
-    assert [step.response for step in nested.steps] == ["[delegate\n\ninner plan]", "[inner answer]"]
-    assert done.steps[1].usage == Usage(27, 13)
-    assert (done.steps[1].paid_usd, done.steps[1].list_usd) == (2.25, 4.25)
-    assert (done.paid_usd, done.list_usd) == (4.25, 8.25)
-    assert Run.from_json(done.to_json()) == done
 
 
 async def test_a_node_may_be_given_less_depth_than_the_run() -> None:

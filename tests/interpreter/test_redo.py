@@ -77,6 +77,7 @@ def test_only_the_step_and_what_depends_on_it_is_asked_again(
     assert again.charged is not None
     assert (again.charged.calls, again.steps[0].paid_usd) == (3, 0.0)
     assert again.settings["origin"]["from"] == first.id
+    assert run_of(default_path(), first.id) == first
     main(["runs", "show", "last"])
     assert f"From run {first.id}, with step 1 asked again." in capsys.readouterr().out
 
@@ -160,13 +161,6 @@ async def test_a_program_redoes_a_step(first: Run, server: ChatServer) -> None:
     assert len(server.asked) == 9
     assert again.id != first.id
     assert again.settings["origin"]["step"] == "3"
-
-
-def test_the_old_run_stays_as_it_was(first: Run) -> None:
-    main(["runs", "redo", "last", "--step", "0", "--subtask", "Plan again."])
-
-    assert run_of(default_path(), first.id) == first
-    assert len(summaries(default_path())) == 2
 
 
 @pytest.mark.usefixtures("first")

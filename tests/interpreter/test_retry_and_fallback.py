@@ -37,27 +37,34 @@ class UnprintableUsage(Unprintable, UsageError):  # noqa: N818
     pass
 
 
-@pytest.mark.parametrize("error", [UsageError("no key"), UsageError(""), ValueError("x"), Unprintable()])
-async def test_whatever_a_function_raises_ends_its_step_and_the_run_has_what_was_paid_for(error: Exception) -> None:
-    async def first(messages: object) -> str:
-        return "paid for"
+async def paid(_: object) -> str:
+    return "paid for"
 
+
+def raising(error: Exception) -> Pool:
     async def second(messages: object) -> str:
         raise error
 
+    return Pool.from_functions([paid, second])
+
+
+def worker_raising(error: Exception) -> Pool:
+    return pool_of(always("paid for"), in_turn(error))
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        *map(raising, [UsageError("no key"), UsageError(""), ValueError("x"), Unprintable()]),
+        *map(worker_raising, [UsageError("no key"), WorkflowError([]), UnprintableUsage()]),
+    ],
+)
+async def test_what_a_function_or_a_worker_raises_ends_its_step_and_the_run_has_what_was_paid_for(pool: Pool) -> None:
     with pytest.raises(RunFailed) as caught:
-        await run(Workflow((Step(0, "a"), Step(1, "b", (0,)))), "Q", Pool.from_functions([first, second]))
+        await run(Workflow((Step(0, "a"), Step(1, "b", (0,)))), "Q", pool)
 
     assert [step.status for step in caught.value.run.steps] == ["done", "failed"]
     assert caught.value.run.steps[0].response == "paid for"
-
-
-@pytest.mark.parametrize("error", [UsageError("no key"), WorkflowError([]), UnprintableUsage()])
-async def test_our_own_errors_inside_any_worker_end_its_step(error: Exception) -> None:
-    with pytest.raises(RunFailed) as caught:
-        await run(Workflow((Step(0, "a"), Step(1, "b", (0,)))), "Q", pool_of(always("paid for"), in_turn(error)))
-
-    assert [step.status for step in caught.value.run.steps] == ["done", "failed"]
 
 
 def test_a_passing_failure_is_tried_again_after_a_growing_wait() -> None:
@@ -131,19 +138,21 @@ def test_a_cut_or_refused_reply_is_a_response_with_a_mark(finish: Any) -> None:
     assert done.steps[0].finish == finish
 
 
-def test_a_wait_past_the_deadline_fails_at_once_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"timeout_s": 60, "longest_wait_s": 1e9}, "which would pass the deadline"),
+        ({}, "more than the 600 s that a run waits at most"),
+    ],
+)
+def test_a_wait_past_the_deadline_or_of_weeks_fails_at_once(options: dict[str, Any], why: str) -> None:
     async def timed() -> float:
         began = asyncio.get_running_loop().time()
-        with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, which would pass the deadline"):
-            await run(ONE, "Q", pool_of(in_turn(busy(1e6)), entries=[{"retries": 4}]), timeout_s=60, longest_wait_s=1e9)
+        with pytest.raises(RunFailed, match=rf"asks to wait 1e\+06 s, {why}"):
+            await run(ONE, "Q", pool_of(in_turn(busy(1e6)), entries=[{"retries": 4}]), **options)
         return asyncio.get_running_loop().time() - began
 
     assert on_test_clock(timed()) == pytest.approx(0.0)
-
-
-def test_a_wait_of_weeks_fails_at_once_without_any_deadline() -> None:
-    with pytest.raises(RunFailed, match=r"asks to wait 1e\+06 s, more than the 600 s that a run waits at most"):
-        run_one(busy(1e6))
 
 
 @pytest.mark.parametrize("option", ["timeout_s", "step_timeout_s"])

@@ -15,7 +15,7 @@ from wfdsl import Pool, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter import events
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import run, run_sync, stream
-from wfdsl.protocols import Call, Reply, Usage, Worker, WorkerFailure
+from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 
 if TYPE_CHECKING:
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
 FAN_OUT = Workflow((Step(0, "a"), Step(1, "b"), Step(0, "c"), Step(1, "d", "all")))
 WITH_DEAD = Workflow((Step(0, "kept"), Step(0, "dead"), Step(0, "answer", (0,))))
-
-
-async def test_the_answer_is_the_last_steps_response() -> None:
-    done = await run(FAN_OUT, "Q", pool_of(always("x"), always("y")))
-
-    assert done.answer == "y"
-    assert done.status == "done"
-    assert [step.status for step in done.steps] == ["done"] * 4
 
 
 async def test_a_pool_of_functions_runs_a_workflow() -> None:
@@ -53,18 +45,15 @@ async def test_the_record_says_what_each_step_was_sent_and_what_it_cost() -> Non
     done = await run(FAN_OUT, "Q", pool_of(worker, worker), names=["one", "two", "three", "four"])
 
     step = done.steps[3]
+    assert ([each.status for each in done.steps], done.status) == (["done"] * 4, "done")
+    assert (done.answer, step.response) == ("x", "x")
     assert step.messages == worker.calls[3].messages
     assert (step.worker, step.worker_name, step.model) == (1, "w1", "m-1")
     assert (step.usage, step.paid_usd, step.list_usd) == (Usage(10, 5), 0.25, 0.5)
     assert (done.usage, done.paid_usd, done.list_usd) == (Usage(40, 20), 1.0, 2.0)
     assert done.name_of(3) == "four"
-
-
-async def test_a_cost_that_is_not_known_makes_the_total_not_known() -> None:
-    done = await run(FAN_OUT, "Q", pool_of(always("x", paid_usd=None), always("y", paid_usd=1.0)))
-
-    assert done.paid_usd is None
-    assert done.list_usd == 0.0
+    unpriced = await run(FAN_OUT, "Q", pool_of(worker, always("y", paid_usd=None)))
+    assert (unpriced.answer, unpriced.paid_usd, unpriced.list_usd) == ("y", None, 1.0)
 
 
 async def test_dead_steps_are_left_out_and_the_record_says_so() -> None:
@@ -74,12 +63,6 @@ async def test_dead_steps_are_left_out_and_the_record_says_so() -> None:
 
     assert [step.status for step in done.steps] == ["done", "pruned", "done"]
     assert len(worker.calls) == 2
-
-
-def test_independent_steps_run_at_the_same_time() -> None:
-    done = on_test_clock(run(FAN_OUT, "Q", pool_of(always("x", delay_s=5), always("y", delay_s=5))))
-
-    assert done.seconds == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [(1, 20.0), (2, 15.0), (3, 10.0)])
@@ -242,8 +225,13 @@ async def test_leaving_a_stream_cancels_its_run() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
-def test_run_sync_gives_the_same_record() -> None:
+def test_run_sync_gives_the_same_record_and_inside_an_event_loop_says_what_to_write_instead() -> None:
+    async def inside() -> None:
+        run_sync(WITH_DEAD, "Q", pool_of(always("x")))
+
     assert run_sync(WITH_DEAD, "Q", pool_of(always("x"))).answer == "x"
+    with pytest.raises(UsageError, match=r"await wfdsl\.run"):
+        asyncio.run(inside())
 
 
 def test_the_clock_of_a_record_never_runs_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,14 +280,10 @@ async def test_a_step_that_others_cancel_never_gives_a_run_without_an_answer() -
 
 
 async def test_a_run_that_failed_leaves_no_cancel_behind_on_the_caller() -> None:
-    async def late_failure(call: Call) -> Reply:
-        await asyncio.sleep(0.01)
-        raise WorkerFailure("gone", retryable=False)
-
     task = asyncio.current_task()
     assert task is not None
     with pytest.raises(RunFailed, match="gone"):
-        await run(FAN_OUT, "Q", pool_of(always("x"), Answering(late_failure)))
+        await run(FAN_OUT, "Q", pool_of(always("x"), in_turn(WorkerFailure("gone", retryable=False), delay_s=0.01)))
 
     assert task.cancelling() == 0
     with pytest.raises(RunFailed, match="cancelled, but not by the run"):
@@ -307,10 +291,6 @@ async def test_a_run_that_failed_leaves_no_cancel_behind_on_the_caller() -> None
 
 
 async def test_a_run_that_failed_does_not_cancel_a_caller_that_has_been_cancelled_before() -> None:
-    async def late_failure(call: Call) -> Reply:
-        await asyncio.sleep(0.01)
-        raise WorkerFailure("gone", retryable=False)
-
     async def cancelled_before() -> tuple[int, int]:
         task = asyncio.current_task()
         assert task is not None
@@ -319,7 +299,7 @@ async def test_a_run_that_failed_does_not_cancel_a_caller_that_has_been_cancelle
             await asyncio.sleep(0)
         before = task.cancelling()
         with suppress(RunFailed):
-            await run(FAN_OUT, "Q", pool_of(always("x"), Answering(late_failure)))
+            await run(FAN_OUT, "Q", pool_of(always("x"), in_turn(WorkerFailure("gone", retryable=False), delay_s=0.01)))
         return before, task.cancelling()
 
     before, after = await asyncio.create_task(cancelled_before())  # which is not cancelled once more
@@ -335,32 +315,20 @@ class KeyMissing(Pool):
         return super().worker(index)
 
 
-def with_a_key_missing(first: Worker, *, provider: str = "function", fallback: str | None = None) -> Pool:
-    entries = [
-        WorkerEntry(name="w0", provider=provider, fallback=fallback),
-        WorkerEntry(name="w1", provider="function"),
-    ]
-    return KeyMissing(entries, workers={"w0": first})
-
-
-@pytest.mark.parametrize("fallback", [None, "w1"])
-async def test_a_worker_that_cannot_be_built_is_found_before_any_call(fallback: str | None) -> None:
-    first = always("x")
-    steps = (Step(0, "a"), Step(0, "b") if fallback else Step(1, "b"), Step(0, "c", "all"))
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({}, 1), ({"fallback": "w1"}, 0), ({"provider": "conductor"}, 0)],
+    ids=["a step's", "a fallback worker", "one that a Conductor may ask"],
+)
+async def test_a_worker_that_cannot_be_built_is_found_before_any_call(first: dict[str, Any], second: int) -> None:
+    asked, plain = always("x"), {"name": "w0", "provider": "function"}
+    entries = [WorkerEntry(**fields) for fields in ({**plain, **first}, {**plain, "name": "w1"})]
+    workflow = Workflow((Step(0, "a"), Step(second, "b"), Step(0, "c", "all")))
 
     with pytest.raises(UsageError, match="worker w1 needs a key"):
-        await run(Workflow(steps), "Q", with_a_key_missing(first, fallback=fallback))
+        await run(workflow, "Q", KeyMissing(entries, workers={"w0": asked}))
 
-    assert not first.calls
-
-
-async def test_a_worker_that_a_conductor_may_ask_is_built_before_the_conductor_is_asked() -> None:
-    conductor = always("x")
-
-    with pytest.raises(UsageError, match="worker w1 needs a key"):
-        await run(Workflow((Step(0, "a"),)), "Q", with_a_key_missing(conductor, provider="conductor"))
-
-    assert not conductor.calls
+    assert not asked.calls
 
 
 SET_BY_WORKERS: ContextVar[str] = ContextVar("set_by_workers", default="nothing")
@@ -428,11 +396,6 @@ async def test_a_finished_run_leaves_no_reference_cycles() -> None:
         gc.enable()
 
     assert min(found) < 20 * 5  # fewer than one small cycle per step
-
-
-async def test_run_sync_inside_an_event_loop_says_what_to_write_instead() -> None:
-    with pytest.raises(UsageError, match=r"await wfdsl\.run"):
-        run_sync(WITH_DEAD, "Q", pool_of(always("x")))
 
 
 def test_no_timer_is_left_behind() -> None:

@@ -114,37 +114,19 @@ def test_a_dry_run_asks_nobody_and_says_what_it_would_cost_at_most(
     assert not (home / "home").exists()
 
 
-def test_a_spent_budget_exits_4_and_a_larger_one_goes_on(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    spent = run_plan("--budget-calls", "2")
-    message = capsys.readouterr().err.splitlines()[-1]
-
-    resumed = main(["runs", "resume", "last", "--budget-calls", "3"])
-
-    assert spent == 4
-    assert "the budget of 2 calls is spent" in message
-    assert resumed == 0
-    assert capsys.readouterr().out == "one\n"  # the script of a new process begins again
-
-
-def test_a_run_is_resumed_from_another_folder_on_the_pool_that_it_was_started_on(
+def test_a_spent_budget_exits_4_and_a_larger_one_goes_on_from_another_folder_on_the_same_pool(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_plan("--budget-calls", "2")
+    assert run_plan("--budget-calls", "2") == 4
+    assert "the budget of 2 calls is spent" in capsys.readouterr().err.splitlines()[-1]
     elsewhere = home / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     write_pool(["wrong"] * 3, ["wrong"] * 3)
-    capsys.readouterr()
 
     resumed = main(["runs", "resume", "last", "--budget-calls", "3"])
 
-    assert (resumed, capsys.readouterr().out) == (0, "one\n")
-
-
-def _out(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    main(list(arguments))
-    return capsys.readouterr().out
+    assert (resumed, capsys.readouterr().out) == (0, "one\n")  # the script of a new process begins again
 
 
 def test_a_journal_that_cannot_be_written_says_how_to_go_on(
@@ -158,6 +140,7 @@ def test_a_journal_that_cannot_be_written_says_how_to_go_on(
     without = run_plan("--set", "run.journal=false")
 
     assert code == 2
+    assert not (home / "home").exists()
     assert "set WFDSL_HOME to a folder that can be written" in message
     assert "Errno" not in message
     assert (without, capsys.readouterr().out) == (0, "two\n")
@@ -191,7 +174,7 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
     run_plan()
     capsys.readouterr()
 
-    main(["runs", "list", "--json"])
+    main(["runs", "--json"])
     listed = json.loads(capsys.readouterr().out)
     main(["runs"])
     line = capsys.readouterr().out
@@ -200,6 +183,9 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
     main(["runs", "export"])
     exported = capsys.readouterr().out
     code = main(["runs", "rm", "last"])
+    run_plan("--quiet")
+    for days in ("1", "0"):
+        main(["runs", "rm", "--days", days])
     removed = capsys.readouterr().err
     gone = main(["runs", "show", "last"])
 
@@ -209,18 +195,9 @@ def test_runs_are_listed_traced_exported_and_removed(home: Path, capsys: pytest.
     assert "### step 1: b, done" in traced
     assert "\nbee\n" in traced
     assert Run.from_json(exported.strip()).answer == "two"
-    assert (code, removed) == (0, "1 removed\n")
+    assert code == 0
+    assert [line for line in removed.splitlines() if "removed" in line] == ["1 removed", "0 removed", "1 removed"]
     assert gone == 2
-
-
-def test_old_runs_are_pruned_and_others_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_plan()
-    main(["runs", "rm", "--days", "1"])
-    kept = capsys.readouterr().err.splitlines()[-1]
-    main(["runs", "rm", "--days", "0"])
-    pruned = capsys.readouterr().err.splitlines()[-1]
-
-    assert (kept, pruned) == ("0 removed", "1 removed")
 
 
 @pytest.mark.parametrize(
@@ -320,8 +297,3 @@ def in_words(text: str) -> Any:
         return text
 
     return answer
-
-
-def test_without_a_journal_nothing_is_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_plan("--set", "run.journal=false") == 0
-    assert not (home / "home").exists()

@@ -16,7 +16,7 @@ from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.journal_reading import Attempt, run_of, summaries, unfinished_run
-from wfdsl.protocols import Reply, ToolCall
+from wfdsl.protocols import Reply, ToolCall, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +83,20 @@ def test_a_round_that_is_over_is_done_while_the_conductor_writes_the_next() -> N
     (node,) = record(*first, row(0, 1, -1), workflow=ROOT_WORKFLOW).steps
 
     assert (node.status, [nested.status for nested in node.nested]) == ("running", ["done"])
+
+
+def test_all_replies_count_as_cost_those_that_were_rejected_or_called_tools_included() -> None:
+    def costing(*path: int, status: str, text: str = "", **reply: object) -> Attempt:
+        kept = Reply(text, usage=Usage(7, 3), paid_usd=0.25, list_usd=0.5, **reply)  # type: ignore[arg-type]
+        return Attempt(path, "w", status, 1.0, 2.0, "", kept)
+
+    called = costing(1, status="finished", tool_calls=(ToolCall("add", "{}", "1"),))
+    steps = record(costing(0, status="rejected"), costing(0, status="finished", text="x"), called).steps
+    written = costing(0, 0, -1, status="finished", text="no workflow")
+    (node,) = record(costing(0, 0, -1, status="rejected"), written, workflow=ROOT_WORKFLOW).steps
+
+    costs = [(step.usage, step.paid_usd, step.list_usd) for step in (*steps[:2], node)]
+    assert costs == [(Usage(14, 6), 0.5, 1.0), (Usage(7, 3), 0.25, 0.5), (Usage(14, 6), 0.5, 1.0)]
 
 
 @pytest.fixture

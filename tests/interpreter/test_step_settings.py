@@ -29,17 +29,12 @@ async def test_a_call_is_given_the_settings_of_its_step_and_other_calls_are_not(
     assert Run.from_json(done.to_json()).workflow == OWN
 
 
-def test_an_estimate_counts_with_the_step_s_token_limit() -> None:
-    found = estimate(OWN, "Q", pool_of(always("x"), entries=[LIMITED]))
+async def test_an_estimate_and_a_budget_count_with_the_step_s_token_limit() -> None:
+    pool = pool_of(always("x"), entries=[LIMITED])
 
-    assert [step.output_tokens for step in found.steps] == [7, 100]
+    done = await run(Workflow((OWN[0],)), "Q", pool, budget=Budget(usd=7.5))
 
-
-async def test_a_budget_reserves_no_more_than_the_step_s_token_limit() -> None:
-    one = Workflow((Step(0, "a", max_tokens=7),))
-
-    done = await run(one, "Q", pool_of(always("x"), entries=[LIMITED]), budget=Budget(usd=7.5))
-
+    assert [step.output_tokens for step in estimate(OWN, "Q", pool).steps] == [7, 100]
     assert done.status == "done"
 
 

@@ -105,18 +105,17 @@ async def test_a_step_is_a_chat_inside_the_span_of_its_workflow() -> None:
     assert [event.name for event in chat.events] == ["retry"]
 
 
-async def test_a_conductor_s_node_holds_its_plans_and_its_workflows() -> None:
+async def test_a_conductor_s_node_holds_its_completions_and_its_workflows() -> None:
     collected = Collected()
 
     await run(OUTER, "Q", conducted(ScriptedConductor(), echoing()), on_event=collected.listener())
 
     tree = collected.tree()
-    assert tree["invoke_agent conductor"] == ["plan conductor", "invoke_workflow"]
-    assert tree["plan conductor"] == ["chat conductor"]
+    assert tree["invoke_agent conductor"] == ["chat conductor", "invoke_workflow"]
     assert tree["invoke_workflow"] == ["chat plain", "invoke_agent conductor", *["chat plain"] * 3]
-    agent, plan, chat = (collected.one(f"{name} conductor") for name in ("invoke_agent", "plan", "chat"))
-    assert [attributes(span)["openinference.span.kind"] for span in (agent, plan, chat)] == ["AGENT", "AGENT", "LLM"]
-    assert attributes(plan)["gen_ai.agent.name"] == "conductor"
+    agent, chat = (collected.one(f"{name} conductor") for name in ("invoke_agent", "chat"))
+    assert [attributes(span)["openinference.span.kind"] for span in (agent, chat)] == ["AGENT", "LLM"]
+    assert attributes(chat)["gen_ai.agent.name"] == "conductor"
     assert (attributes(chat)["gen_ai.usage.input_tokens"], attributes(chat)["gen_ai.usage.output_tokens"]) == (7, 3)
     totals = [attributes(span).get("gen_ai.usage.input_tokens", 0) for span in collected.spans]
     assert sum(totals) == 7 + 4 * 10

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -82,17 +80,6 @@ async def test_the_answering_step_is_suspended_and_continues_with_the_results(pa
     assert done.steps[1].usage == Usage(8, 9)
     assert done.steps[1].paid_usd == 0.75
     assert error.run.steps[1].usage == Usage(5, 7)
-
-
-async def test_a_suspended_run_has_cost_as_much_before_its_record_is_written(path: Path) -> None:
-    error = await suspended(path, CHAIN, pool_of(always("the plan"), until_told(calling("weather"), "rain")))
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE runs SET status = 'running', record = NULL")
-
-    found = run_of(path, "r")
-
-    assert found.usage == error.run.usage
-    assert (found.steps[1].usage, found.steps[1].paid_usd, found.steps[1].list_usd) == (Usage(5, 7), 0.25, 0.25)
 
 
 async def test_a_run_is_found_by_its_tool_calls_and_no_other_ids(path: Path) -> None:
@@ -186,27 +173,20 @@ async def test_tools_need_a_journal() -> None:
         await run(CHAIN, "Q", pool_of(always("a"), always("b")), tools=TOOLS)
 
 
-async def test_a_run_continues_from_what_the_journal_has_of_it(path: Path) -> None:
+async def test_a_suspended_run_can_be_read_and_continues_from_what_the_journal_has_of_it(path: Path) -> None:
     pool = pool_of(always("plan"), until_told(calling("weather"), "so"))
     error = await suspended(path, CHAIN, pool)
-    await told(path, {call.id: "dry" for call in pending_calls(error.run)})
+    before, (call,) = run_of(path, "r"), pending_calls(error.run)
+    await told(path, {call.id: "dry"})
 
     done = await resume("r", pool, journal=path)
 
+    assert (before.status, pending_calls(before)) == ("suspended", (call,))
+    assert [status.state for status in before.statuses()] == ["done", "waiting"]
+    kept = run_of(path, "r")
     assert done.answer == "so: dry"
-    kept = run_of(path, "r")
     assert kept.steps[1].messages == done.steps[1].messages
-    assert kept.steps[1].messages[-1]["tool_call_id"] == pending_calls(error.run)[0].id
-
-
-async def test_a_suspended_run_can_be_read(path: Path) -> None:
-    error = await suspended(path, CHAIN, pool_of(always("plan"), until_told(calling("weather"), "so")))
-
-    kept = run_of(path, "r")
-
-    assert kept.status == "suspended"
-    assert pending_calls(kept) == pending_calls(error.run)
-    assert [status.state for status in kept.statuses()] == ["done", "waiting"]
+    assert kept.steps[1].messages[-1]["tool_call_id"] == call.id
 
 
 async def test_a_choice_of_tools_holds_for_the_calls_that_are_made_with_it(path: Path) -> None:

@@ -7,7 +7,6 @@ import typing
 import pytest
 
 from wfdsl import CheckConfig, UsageError, analyze, load, parse
-from wfdsl.api import analyze_text
 
 TWO_STEPS = 'model_id = [0, 1]\nsubtasks = ["Plan it.", "Do it."]\naccess_list = [[], [0]]'
 SEVEN_STEPS = "".join(f'step s{step} by 0 sees all: "Do part {step}."\n' for step in range(7))
@@ -23,11 +22,11 @@ def test_keywords_count_instead_of_the_fields_of_a_config() -> None:
 
 
 def test_each_form_has_its_own_limit_of_steps_unless_one_is_given() -> None:
-    assert analyze_text(SEVEN_STEPS, form="wf").ok
-    assert not analyze_text(SEVEN_STEPS, form="wf", max_steps=5).ok
-    assert not analyze_text(SEVEN_STEPS, CheckConfig(), form="wf").ok
-    assert analyze_text(TWO_STEPS, form="completion").ok
-    assert not analyze_text(TWO_STEPS, form="completion", max_steps=1).ok
+    assert analyze(SEVEN_STEPS, form="wf").ok
+    assert not analyze(SEVEN_STEPS, form="wf", max_steps=5).ok
+    assert not analyze(SEVEN_STEPS, CheckConfig(), form="wf").ok
+    assert analyze(TWO_STEPS, form="completion").ok
+    assert not analyze(TWO_STEPS, form="completion", max_steps=1).ok
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tests.fuzz.fuzz_completion import check_completion, check_file
 from wfdsl import Workflow, analyze, dumps, parse
-from wfdsl.api import analyze_file_text
 from wfdsl.language.codes import CODES
 from wfdsl.testing import Written, completions, near_misses, repairable_completions, workflow_files, workflows
 from wfdsl.testing.generators import TOKENS
@@ -32,12 +30,12 @@ def test_reading_a_printed_workflow_gives_it_back(workflow: Workflow) -> None:
 def test_reading_a_workflow_printed_as_a_file_gives_it_back(workflow: Workflow) -> None:
     text = dumps(workflow, form="wf")
 
-    assert analyze_file_text(text).raise_for_errors().workflow == workflow
+    assert analyze(text, form="wf").raise_for_errors().workflow == workflow
 
 
 @given(workflow_files())
 def test_a_file_in_any_layout_means_its_workflow(written: Written) -> None:
-    checked = analyze_file_text(written.text)
+    checked = analyze(written.text, form="wf")
 
     assert checked.raise_for_errors().workflow == written.workflow
 
@@ -93,12 +91,3 @@ def test_reading_depends_on_nothing_but_the_text(first: str, second: str, profil
     after = analyze(first, profile=profile)
 
     assert after == before
-
-
-@pytest.mark.parametrize("size", [0, 1, 5, 6])
-def test_the_limit_on_steps_is_the_only_thing_that_depends_on_it(size: int) -> None:
-    columns = f"model_id = {[0] * size}\nsubtasks = {['x'] * size}\naccess_list = {['all'] * size}"
-
-    checked = analyze(columns, recursion=True)
-
-    assert checked.ok == (size <= 5)

@@ -20,7 +20,6 @@ from wfdsl import UsageError, Workflow, analyze, dumps
 from wfdsl.api import Checked
 from wfdsl.cli.main import main
 from wfdsl.language.constrained import TEXT, Bounds, gbnf, llguidance_lark, max_tokens_for
-from wfdsl.language.constrained_rules import Chars
 from wfdsl.language.workflow import Step
 from wfdsl.testing import workflows
 
@@ -466,12 +465,6 @@ def test_the_only_white_space_of_the_text_characters_is_the_space() -> None:
     inside = {char for char in white if any(first <= ord(char) <= last for first, last in TEXT.ranges)}
 
     assert inside == {" "}
-
-
-def test_a_set_without_characters_keeps_the_rest() -> None:
-    letters = Chars(((ord("a"), ord("e")), (ord("x"), ord("x"))))
-
-    assert letters.without("acx") == Chars(((ord("b"), ord("b")), (ord("d"), ord("e"))))
 
 
 @pytest.mark.parametrize(("name", "make"), [("gbnf", gbnf), ("llguidance", llguidance_lark)])

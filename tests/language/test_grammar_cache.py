@@ -78,11 +78,10 @@ def test_a_folder_that_cannot_be_made_costs_time_and_nothing_else(
     assert data["terminals"] == _made()["terminals"]
 
 
-def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pathlib import Path as AnyPath
-
+def test_a_user_without_a_home_gets_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(grammar, "_cache_folder", lambda: AnyPath("~/.cache/wfdsl/grammars"))
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
 
     _load()
 

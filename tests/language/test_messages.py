@@ -13,8 +13,7 @@ import pytest
 from tests.language.test_completion_corpus import cases, pool_of, text_of
 from tests.language.test_workflow_file_corpus import CORPUS
 from tests.language.test_workflow_file_corpus import pool_of as pool_of_file
-from wfdsl import analyze
-from wfdsl.api import Checked, analyze_file_text
+from wfdsl import Checked, analyze
 from wfdsl.language.codes import CODES
 
 SNAPSHOT = Path(__file__).parent.parent / "snapshots" / "messages.txt"
@@ -30,10 +29,10 @@ def _checked() -> Iterator[tuple[str, Checked]]:
                 analyze(text_of(case), pool=pool_of(case), max_steps=case["max_steps"], profile="lenient"),
             )
     for path in CORPUS:
-        yield path.name, analyze_file_text(path.read_text("utf-8"), pool=pool_of_file(path))
+        yield path.name, analyze(path.read_text("utf-8"), pool=pool_of_file(path), form="wf")
     for code in CODES.values():
         if code.wrong:
-            yield code.name, analyze(code.wrong) if code.form != "wf" else analyze_file_text(code.wrong)
+            yield code.name, analyze(code.wrong, form="wf" if code.form == "wf" else "completion")
 
 
 def _lines() -> Iterator[str]:

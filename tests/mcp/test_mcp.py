@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from wfdsl import Pool, load_tasks
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.workers.pool import pool_names
 
 mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_example_of_the_skill_is_valid() -> None:
     page = language()
     assert page.count("\n") <= 120
-    checked = analyze_file_text(page.split("```wf")[1].split("```")[0].strip(), pool=Pool.load(GYM))
+    checked = analyze(page.split("```wf")[1].split("```")[0].strip(), pool=Pool.load(GYM), form="wf")
     assert [found.code for found in checked.diagnostics] == []
 
 
@@ -148,32 +148,26 @@ async def test_a_cap_stops_a_run_and_what_was_paid_is_said(folder: Path) -> None
 
 HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("check", {"file": "../secret.wf"}),
-    ("check", {"file": "deep/../../secret.wf"}),
     ("check", {"file": "{outside}/secret.wf"}),
     ("check", {"file": "link.wf"}),
     ("check", {"file": "loop.wf"}),
     ("check", {"file": "pipe.wf"}),
     ("check", {"file": "bytes.wf"}),
-    ("check", {"file": "deep"}),
     ("check", {"file": ""}),
     ("check", {"file": "two.wf\0.wf"}),
     ("check", {"file": "x" * 5000 + ".wf"}),
     ("check", {"file": "/etc/passwd"}),
-    ("check", {"file": "~/secret.wf"}),
     ("check", {"file": "file:///etc/passwd"}),
     ("check", {"file": "two.wf", "text": WF}),
     ("check", {}),
     ("check", {"text": WF, "pool": "../secret.toml"}),
     ("check", {"text": WF, "pool": "{outside}/secret.toml"}),
-    ("check", {"text": WF, "pool": "two.wf"}),
     ("check", {"text": WF, "pool": "x" * 5000}),
     ("check", {"text": WF, "pool": "\0"}),
     ("check", {"text": WF, "pool": "nobody:model"}),
     ("check", {"text": WF, "pool": "openai:../../secret"}),
     ("check", {"text": WF, "params": {"nothing": "1"}}),
-    ("check", {"text": WF, "params": "yaml"}),
     ("check", {"text": 7}),
-    ("draw", {"text": "wfdsl 1\n"}),
     ("draw", {"text": "(" * 100_000}),
     ("draw", {"text": WF, "format": "../../x"}),
     ("draw", {"run_id": "last"}),

@@ -58,11 +58,7 @@ def test_a_loaded_workflow_keeps_title_names_and_workers_for_its_picture(relay: 
     assert "Relay\n" in str(wfdsl.to_terminal(workflow))
     assert workflow == wfdsl.Workflow.from_lists([0, 1], ["Plan it.", "Do it."], [[], [0]])
     assert hash(workflow) == hash(wfdsl.Workflow(workflow.steps))
-
-
-def test_a_run_of_a_loaded_workflow_has_its_step_names(relay: Path) -> None:
-    run = wfdsl.run_sync(wfdsl.load(relay), "Why?", Pool.from_functions([ann, ann], names=["ada", "bob"]))
-
+    run = wfdsl.run_sync(workflow, "Why?", pool)
     assert run.names == ("plan", "answer")
     assert ">plan</text>" in wfdsl.to_svg(run)
 

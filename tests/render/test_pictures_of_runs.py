@@ -59,8 +59,10 @@ def with_node() -> Run:
 
 @pytest.mark.parametrize("chosen", FORMATS)
 def test_the_rounds_of_a_conductor_are_drawn_in_order(chosen: str) -> None:
-    picture = FORMATS[chosen](two_rounds()).replace("#58;", ":")
+    run = two_rounds()
+    picture = FORMATS[chosen](run).replace("#58;", ":")
 
+    assert FORMATS[chosen](Solution(run)) == FORMATS[chosen](run)
     places = [picture.index(text) for text in ("round 0: done", "Guess it.", "round 1: done", "Check it.", "round 2: ")]
     assert places == sorted(places)
     assert "kept" in picture[places[-1] :]
@@ -76,13 +78,6 @@ def test_a_run_inside_a_node_is_drawn_with_the_node_and_says_why_it_failed(chose
     assert "its round 0 failed" in picture
     assert "77" in picture.split("Look it up.")[-1], "the whole reason, to its last word"
     assert "hard, round 0" in picture
-
-
-@pytest.mark.parametrize("chosen", FORMATS)
-def test_a_solution_is_drawn_as_its_run(chosen: str) -> None:
-    run = two_rounds()
-
-    assert FORMATS[chosen](Solution(run)) == FORMATS[chosen](run)
 
 
 COPIES = Workflow((Step(0, "Plan."), *(Step(1, "Try it.", (0,)) for _ in range(12)), Step(2, "Choose.", "all")))

@@ -96,18 +96,14 @@ def test_a_picture_is_the_same_in_every_process() -> None:
     assert len(drawn) == 1
 
 
-def test_the_answer_dead_steps_and_conductors_stand_out() -> None:
-    dead = cards(to_svg(DEAD))
+def test_the_answer_dead_steps_their_lines_and_conductors_stand_out() -> None:
+    dead = to_svg(DEAD)
     conductor = cards(to_svg(MIXED, conductors={3}))
 
-    assert [card.attrib["class"] for card in dead] == ["step", "step faint", "step answer"]
+    assert [card.attrib["class"] for card in cards(dead)] == ["step", "step faint", "step answer"]
     cut = [card.find(f"{SVG}path") is not None for card in conductor]
     assert cut == [False, False, False, True, True, False]
-
-
-def test_lines_to_dead_steps_are_faint() -> None:
-    lines = [found.attrib["class"] for found in ET.fromstring(to_svg(DEAD)).iter(f"{SVG}path")]
-
+    lines = [found.attrib["class"] for found in ET.fromstring(dead).iter(f"{SVG}path")]
     assert lines.count("line faint") == 1
     assert lines.count("line") == 2, "from the question and to the answer"
 
@@ -130,13 +126,10 @@ def test_status_is_laid_over_the_steps() -> None:
     assert {"failed", "no reply"} <= set(texts(svg))
 
 
-def test_names_that_do_not_fit_are_refused() -> None:
+def test_a_workflow_without_steps_is_drawn_and_names_that_do_not_fit_are_refused() -> None:
+    assert "question" in texts(to_svg(Workflow(())))
     with pytest.raises(ValueError, match="3 steps but 1 name"):
         to_svg(DEAD, names=["one"])
-
-
-def test_a_workflow_without_steps_is_drawn() -> None:
-    assert "question" in texts(to_svg(Workflow(())))
 
 
 @settings(max_examples=20)
@@ -187,15 +180,18 @@ def test_a_chain_is_straight_even_with_shortcuts() -> None:
     assert max(layout.x[i] for i in range(9)) - min(layout.x[i] for i in range(9)) < 3
 
 
-def test_attempts_stand_in_step_order_with_the_aggregate_in_their_middle() -> None:
-    layout = place([(i, 7) for i in range(7)], [168.0] * 8, lane=14, gap=20, row_length=8)
+@pytest.mark.parametrize(
+    ("edges", "first_row", "centred"),
+    [
+        ([(i, 7) for i in range(7)], (0, 1, 2, 3, 4, 5, 6), {7: (0, 6)}),
+        ([(0, 2), (1, 2), (3, 5), (4, 5), (2, 6), (5, 6)], (0, 1, 3, 4), {2: (0, 1), 6: (2, 5)}),
+    ],
+)
+def test_steps_stand_in_their_order_and_a_join_centred_below_what_it_joins(
+    edges: list[tuple[int, int]], first_row: tuple[int, ...], centred: dict[int, tuple[int, int]]
+) -> None:
+    layout = place(edges, [168.0] * (edges[-1][1] + 1), lane=14, gap=20, row_length=8)
 
-    assert layout.rows == ((0, 1, 2, 3, 4, 5, 6), (7,))
-    assert layout.x[7] == pytest.approx(layout.x[3])
-
-
-def test_a_join_stands_centred_below_what_it_joins() -> None:
-    layout = place([(0, 2), (1, 2), (3, 5), (4, 5), (2, 6), (5, 6)], [200.0] * 7, lane=14, gap=20, row_length=8)
-
-    assert layout.x[2] == pytest.approx((layout.x[0] + layout.x[1]) / 2)
-    assert layout.x[6] == pytest.approx((layout.x[2] + layout.x[5]) / 2)
+    assert layout.rows[0] == first_row
+    for join, (left, right) in centred.items():
+        assert layout.x[join] == pytest.approx((layout.x[left] + layout.x[right]) / 2)

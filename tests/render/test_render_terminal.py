@@ -74,14 +74,11 @@ def test_no_line_is_wider_than_the_console(data: st.DataObject, width: int) -> N
     assert not set(found) & set(map(chr, [*range(10), *range(11, 32), 127]))
 
 
-def test_escape_codes_in_a_subtask_are_shown_and_not_obeyed() -> None:
+def test_escape_codes_and_markup_in_a_subtask_are_shown_and_not_obeyed() -> None:
     found = printed(to_terminal(ODD, **ODD_OPTIONS), colour=True)
 
     assert "␛[31mred" in found
     assert "\x1b[31mred" not in found
-
-
-def test_markup_in_a_subtask_is_text() -> None:
     assert "[bold]x[/bold] [/]" in printed(to_terminal(Workflow((Step(0, "[bold]x[/bold] [/]"),))))
 
 

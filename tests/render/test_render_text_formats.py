@@ -27,9 +27,9 @@ def mermaid_lines(text: str) -> list[str]:
 
 
 def test_mermaid_of_a_small_workflow() -> None:
-    workflow = Workflow((Step(0, "Plan it."), Step(1, "Why dead?"), Step(5, "Answer.", "all", 1)))
+    workflow = Workflow((Step(0, "Plan it."), Step(1, "Why dead?"), Step(5, "Answer.", (0,), 1)))
 
-    found = to_mermaid(Workflow((workflow[0], workflow[1], Step(5, "Answer.", (0,), 1))), title="T", names=list("abc"))
+    found = to_mermaid(workflow, title="T", names=list("abc"))
 
     assert found == (
         '---\ntitle: "T"\n---\n'

@@ -3,7 +3,6 @@
 import io
 import sys
 import xml.etree.ElementTree as ET
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,6 @@ def workflow(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_terminal_drawing_is_the_default(workflow: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["show", workflow])
-
-    assert code == 0
-    assert "◉ step 2  worker 1  ← all  answer" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("name", "start"),
     [("a.svg", "<svg "), ("a.MMD", "flowchart"), ("a.txt", "3 steps · chain")],
@@ -43,70 +35,63 @@ def test_the_suffix_of_the_file_picks_the_format(workflow: str, tmp_path: Path, 
     assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
 
 
-def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_standard_input_is_read_and_the_terminal_drawing_is_the_default(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(COMPLETION.encode())))
 
     code = main(["show", "-"])
 
     assert code == 0
-    assert "3 steps · chain" in capfdbinary.readouterr().out.decode()
+    assert "◉ step 2  worker 1  ← all  answer" in capfdbinary.readouterr().out.decode()
 
 
-@pytest.mark.parametrize("name", ["picture.xyz", "picture.bmp", "picture"])
-def test_an_unknown_suffix_is_one_line(
-    workflow: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "missing", "said"),
+    [
+        ("picture.xyz", "", ".png"),
+        ("picture.bmp", "", ".png"),
+        ("picture", "", ".png"),
+        ("none/a.svg", "", "none/a.svg"),
+        ("a.png", "resvg_py", "pip install"),
+        ("a.pdf", "cairosvg", "pip install"),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_one_line(
+    workflow: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    missing: str,
+    said: str,
 ) -> None:
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
+
     code = main(["show", workflow, "-o", str(tmp_path / name)])
 
     err = capsys.readouterr().err
     assert (code, err.count("\n")) == (2, 1)
-    assert ".png" in err
+    assert said in err
     assert not (tmp_path / name).exists()
 
 
-@pytest.mark.skipif(find_spec("resvg_py") is None, reason="PNG needs the extra view")
-def test_a_png_is_twice_the_size_of_the_svg(workflow: str, tmp_path: Path) -> None:
-    for name in ("a.svg", "a.png"):
+@pytest.mark.parametrize(("kind", "package"), [("png", "resvg_py"), ("pdf", "cairosvg")])
+def test_a_png_is_twice_the_size_of_the_svg_and_a_pdf_has_its_size(
+    workflow: str, tmp_path: Path, kind: str, package: str
+) -> None:
+    pytest.importorskip(package, exc_type=ImportError)
+    for name in ("a.svg", f"a.{kind}"):
         assert main(["show", workflow, "-o", str(tmp_path / name)]) == 0
 
-    svg = ET.parse(tmp_path / "a.svg").getroot()
-    png = (tmp_path / "a.png").read_bytes()
-    assert png.startswith(b"\x89PNG")
-    assert int.from_bytes(png[16:20]) == 2 * int(svg.attrib["width"])
-
-
-def test_a_pdf_has_the_size_of_the_svg_and_its_content(workflow: str, tmp_path: Path) -> None:
-    pytest.importorskip("cairosvg", exc_type=ImportError)
-    for name in ("a.svg", "a.pdf"):
-        assert main(["show", workflow, "-o", str(tmp_path / name)]) == 0
-
-    svg, pdf = ET.parse(tmp_path / "a.svg").getroot(), (tmp_path / "a.pdf").read_bytes()
-    assert f"{0.75 * int(svg.attrib['height']):g}".encode() in pdf
-    assert b"/Font" in pdf
-
-
-@pytest.mark.parametrize("module", ["resvg_py", "cairosvg"])
-def test_what_a_format_needs_is_named_where_it_is_missing(
-    workflow: str, tmp_path: Path, module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-
-    code = main(["show", workflow, "-o", str(tmp_path / ("a.png" if module == "resvg_py" else "a.pdf"))])
-
-    err = capsys.readouterr().err
-    assert (code, err.count("\n")) == (2, 1)
-    assert "pip install" in err
-
-
-def test_a_file_that_cannot_be_written_is_one_line(
-    workflow: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = main(["show", workflow, "-o", str(tmp_path / "none" / "a.svg")])
-
-    err = capsys.readouterr().err
-    assert code == 2
-    assert str(tmp_path / "none" / "a.svg") in err
-    assert err.count("\n") == 1
+    svg, found = ET.parse(tmp_path / "a.svg").getroot(), (tmp_path / f"a.{kind}").read_bytes()
+    assert found.startswith(b"\x89PNG" if kind == "png" else b"%PDF")
+    if kind == "png":
+        assert int.from_bytes(found[16:20]) == 2 * int(svg.attrib["width"])
+    else:
+        assert f"{0.75 * int(svg.attrib['height']):g}".encode() in found
+        assert b"/Font" in found
 
 
 def test_a_wrong_workflow_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,10 +68,15 @@ async def test_of_a_stream_only_the_answer_in_the_right_form_is_sent(app: Any, p
     assert "".join(said) == '{"sum": 4}'
 
 
-async def test_a_second_answer_of_another_form_is_an_error(app: Any, provider: Provider) -> None:
-    provider.answers["bob"] = '{"sum": 4, "more": 1}'
+@pytest.mark.parametrize(
+    ("answer", "shape"), [('{"sum": 4, "more": 1}', form()), ("Here it is: {", {"type": "json_object"})]
+)
+async def test_a_second_answer_of_another_form_is_an_error(
+    app: Any, provider: Provider, answer: str, shape: dict[str, Any]
+) -> None:
+    provider.answers["bob"] = answer
 
-    reply = await app().post(response_format=form())
+    reply = await app().post(response_format=shape)
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (502, "response_format_not_kept")
     assert len(provider.asked("bob")) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import httpx2
@@ -85,18 +84,13 @@ def test_sampling_settings_go_to_the_call_that_answers(serve: Serve, provider: P
         "stop": ["END"],
     }
     assert not {"temperature", "top_p", "stop"} & plan.keys()
-    assert plan["max_tokens"] == 4096
+    assert plan["max_tokens"] == 4096  # the most that the pool allows
     assert plan["seed"] != solve["seed"]
-
-
-def test_a_client_cannot_ask_for_longer_replies_than_the_pool_allows(serve: Serve, provider: Provider) -> None:
     serve().client.chat.completions.create(model="two", messages=ASK, max_completion_tokens=1_000_000)
-
-    assert provider.asked("bob")[0]["max_tokens"] == 4096
+    assert provider.asked("bob")[1]["max_tokens"] == 4096
 
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
-IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
 AUDIO = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "", "format": "wav"}}]}
 CALLED = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
 
@@ -106,27 +100,18 @@ STRICT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("more", "param"),
-    [
-        ({"functions": [{"name": "f"}]}, "functions"),
-        ({"n": 2}, "n"),
-        ({"logprobs": True}, "logprobs"),
-        ({"presence_penalty": 1}, "presence_penalty"),
-        ({"messages": [IMAGE]}, "messages"),
-    ],
-)
-def test_what_cannot_be_honoured_is_refused(server: ServerProcess, more: dict[str, Any], param: str) -> None:
-    reply = httpx2.post(f"{server.url}/chat/completions", json={"model": "two", "messages": ASK, **more}, timeout=60)
-
-    error = reply.json()["error"]
-    assert (reply.status_code, error["code"], error["param"]) == (400, "unsupported_parameter", param)
-    assert "not supported" in error["message"]
+UNSUPPORTED: list[dict[str, Any]] = [
+    {"functions": [{"name": "f"}]},
+    {"n": 2},
+    {"logprobs": True},
+    {"presence_penalty": 1},
+]
 
 
 @pytest.mark.parametrize(
     ("more", "param"),
     [
+        *((more, next(iter(more))) for more in UNSUPPORTED),
         ({"messages": []}, "messages"),
         ({"messages": [AUDIO]}, "messages[0].content[0].type"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
@@ -166,11 +151,14 @@ def test_what_cannot_be_honoured_is_refused(server: ServerProcess, more: dict[st
         ),
     ],
 )
-def test_a_wrong_value_is_named(server: ServerProcess, more: dict[str, Any], param: str) -> None:
-    body = json.dumps({"model": "two", "messages": ASK, **more})
-    reply = httpx2.post(f"{server.url}/chat/completions", content=body.encode(), timeout=60)
+def test_a_wrong_value_and_what_cannot_be_honoured_are_named(
+    server: ServerProcess, more: dict[str, Any], param: str
+) -> None:
+    reply = httpx2.post(f"{server.url}/chat/completions", json={"model": "two", "messages": ASK, **more}, timeout=60)
 
-    assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
+    code = "unsupported_parameter" if more in UNSUPPORTED else "invalid_value"
+    assert reply.status_code == 400
+    assert reply.json()["error"].items() >= {"code": code, "param": param, "type": "invalid_request_error"}.items()
 
 
 def test_what_makes_no_difference_is_taken(serve: Serve) -> None:
@@ -191,36 +179,29 @@ def test_what_makes_no_difference_is_taken(serve: Serve) -> None:
 def test_models_are_listed_and_shown(serve: Serve) -> None:
     client = serve().client
 
-    listed = [model.id for model in client.models.list()]
-    assert listed == ["wfdsl", "two"]
+    assert [model.id for model in client.models.list()] == ["wfdsl", "two"]
     assert client.models.retrieve("two").owned_by == "wfdsl"
     with pytest.raises(openai.NotFoundError) as caught:
         client.chat.completions.create(model="gpt-5", messages=ASK)
     assert caught.value.code == "model_not_found"
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready"])
-def test_health_says_nothing_else(server: ServerProcess, path: str) -> None:
-    reply = httpx2.get(server.url.removesuffix("/v1") + path, timeout=60)
-
-    assert (reply.status_code, set(reply.json())) == (200, {"status"})
-
-
 @pytest.mark.parametrize(
-    ("method", "path", "content", "status"),
+    ("method", "path", "status", "fields"),
     [
-        ("GET", "/nothing", b"", 404),
-        ("GET", "/chat/completions", b"", 405),
-        ("POST", "/responses", b"{}", 400),
+        ("GET", "/health", 200, {"status"}),
+        ("GET", "/ready", 200, {"status"}),
+        ("GET", "/v1/nothing", 404, {"error"}),
+        ("GET", "/v1/chat/completions", 405, {"error"}),
     ],
 )
-def test_every_error_has_the_shape_that_clients_read(
-    server: ServerProcess, method: str, path: str, content: bytes, status: int
+def test_health_says_nothing_else_and_errors_have_the_shape_that_clients_read(
+    server: ServerProcess, method: str, path: str, status: int, fields: set[str]
 ) -> None:
-    reply = httpx2.request(method, server.url + path, content=content, timeout=60)
+    reply = httpx2.request(method, server.url.removesuffix("/v1") + path, timeout=60)
 
-    assert reply.status_code == status
-    assert set(reply.json()["error"]) == {"message", "type", "param", "code"}
+    assert (reply.status_code, set(reply.json())) == (status, fields)
+    assert status == 200 or set(reply.json()["error"]) == {"message", "type", "param", "code"}
 
 
 @pytest.mark.parametrize(

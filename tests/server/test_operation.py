@@ -99,25 +99,27 @@ EXPECTED = {
 }
 
 
-def test_another_address_needs_keys(wfdsl: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
-
-    done = wfdsl("serve", "--pool", "paper", "--host", "0.0.0.0", "--port", "0")
-
-    assert done.code == 2
-    assert "--host 0.0.0.0 needs --keys" in done.err
-
-
-def test_a_worker_without_a_key_is_told_before_the_server_starts(
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--pool", "paper", "--host", "0.0.0.0"), "--host 0.0.0.0 needs --keys"),
+        (("--pool", "openai:gpt-5,openai:gpt-5-mini"), 'worker "gpt-5" needs a key'),
+    ],
+)
+def test_an_address_without_keys_and_a_worker_without_one_are_told_before_the_server_starts(
     wfdsl: Command,  # noqa: F811
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    said: str,
 ) -> None:
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
-    done = wfdsl("serve", "--pool", "openai:gpt-5,openai:gpt-5-mini", "--port", "0")
+    done = wfdsl("serve", *options, "--port", "0")
 
     assert done.code == 2
-    assert 'worker "gpt-5" needs a key' in done.err
+    assert said in done.err
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import pytest
 
 from tests.conductor.scripted_server import lists
 
-from .conftest import Serve, ServerProcess, new_key
+from .conftest import Serve, ServerProcess
 from .provider import CONDUCTOR, Provider
 from .test_streams import begun, rest_of
 
@@ -47,27 +47,6 @@ def test_a_client_that_times_out_twice_pays_for_one_run(own: Serve, provider: Pr
     server.stop()
     asked = [line.split()[2] for line in server.lines if line.startswith("POST ")]
     assert asked == ["499", "499", "200"]
-
-
-def test_the_same_request_without_a_key_is_another_run(serve: Serve, provider: Provider) -> None:
-    client = serve().client
-
-    for _ in range(2):
-        client.chat.completions.create(model="two", messages=ASK)
-
-    assert len(provider.bodies) == 4
-
-
-def test_a_key_finds_its_run_again_and_belongs_to_one_request(serve: Serve, provider: Provider) -> None:
-    client, key = serve().client, {"Idempotency-Key": new_key()}
-
-    first, second = (client.chat.completions.create(model="two", messages=ASK, extra_headers=key) for _ in range(2))
-
-    assert first.id == second.id
-    assert len(provider.bodies) == 2
-    with pytest.raises(openai.UnprocessableEntityError) as caught:
-        client.chat.completions.create(model="two", messages=ASK, temperature=0, extra_headers=key)
-    assert caught.value.code == "idempotency_key_reused"
 
 
 def test_two_servers_asked_for_one_key_at_a_time_say_to_ask_again(own: Serve, provider: Provider) -> None:

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from tests.grading.sandboxes import needs_sandbox, the_sandbox
 from wfdsl.errors import UsageError
 from wfdsl.grading.grade import grade
-from wfdsl.tasks import code_formats
-from wfdsl.tasks.conversion import BadRow, Origin, mapped, named_task, parse_mapping, to_task
+from wfdsl.tasks.conversion import BadRow, Origin
 from wfdsl.tasks.formats import FORMATS
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.task import Task, task_line
@@ -28,7 +27,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def read(format_name: str, row: dict[str, Any]) -> Task:
-    return to_task(FORMATS[format_name].read, row, Origin(format_name))
+    return FORMATS[format_name].read(row, Origin(format_name))
 
 
 @pytest.mark.parametrize(
@@ -40,74 +39,77 @@ def read(format_name: str, row: dict[str, Any]) -> Task:
         ("math_train.jsonl", "math", "train", "math", ["4", r"\frac{3}{2}", "4"]),
         ("aime_2099.jsonl", "aime_2099", "", "math", ["008", "24"]),
         ("livecodebench.jsonl", "livecodebench", "", "code", ["", ""]),
+        ("math500_test.jsonl", "math500", "test", "math", None),
+        ("HumanEval.jsonl.gz", "humaneval", "", "code", None),
+        ("rlpr_train.jsonl", "rlpr", "train", None, ["75", "oxygen", "B"]),
+        ("webinstruct.jsonl", "rlpr", "", None, None),
+        ("gpqa_diamond.csv", "gpqa", "", "choice", None),
+        ("mbpp.jsonl", "mbpp", "", "code", None),
+        ("mbpp_sanitized.jsonl", "mbpp", "", "code", None),
+        ("bigcodebench.jsonl", "bigcodebench", "", "code", None),
     ],
 )
 def test_the_columns_tell_the_format_and_the_format_the_gold_answers(
-    file: str, source: str, split: str, kind: str, golds: list[str]
+    file: str, source: str, split: str, kind: str | None, golds: list[str] | None
 ) -> None:
     tasks = load_tasks(DATA / file)
 
-    assert [task.gold for task in tasks] == golds
-    assert {(task.source, task.split, task.kind) for task in tasks} == {(source, split, kind)}
+    assert {(task.source, task.split, kind and task.kind) for task in tasks} == {(source, split, kind)}
+    assert golds in (None, [task.gold for task in tasks])
+
+
+def test_ids_of_a_data_set_stand_below_its_name_and_what_it_says_is_kept() -> None:
+    files = ("svamp_test.jsonl", "HumanEval.jsonl.gz", "mbpp.jsonl", "math500_test.jsonl")
+    tasks = [load_tasks(DATA / file, limit=1)[0] for file in files]
+
+    ids = ["svamp/chal-777", "HumanEval/2", "mbpp/9001", "math500/test/algebra/2584.json"]
+    assert [task.id for task in tasks] == ids
+    assert tasks[-1].metadata == {"subject": "Algebra", "level": 3}
 
 
 @pytest.mark.parametrize(
-    ("file", "source"),
+    ("row", "gold"),
     [
-        ("math500_test.jsonl", "math500"),
-        ("HumanEval.jsonl.gz", "humaneval"),
-        ("rlpr_train.jsonl", "rlpr"),
-        ("webinstruct.jsonl", "rlpr"),
-        ("gpqa_diamond.csv", "gpqa"),
-        ("mbpp.jsonl", "mbpp"),
-        ("mbpp_sanitized.jsonl", "mbpp"),
-        ("bigcodebench.jsonl", "bigcodebench"),
+        ({"solution": r"So \boxed{5}.", "answer": "4"}, "4"),  # the column goes before the box
+        (
+            {"solution": r"\boxed{\left\{ \frac{1}{2}, \sqrt{\frac{3}{4}} \right\}} and no more"},
+            r"\left\{ \frac{1}{2}, \sqrt{\frac{3}{4}} \right\}",
+        ),
+        ({"solution": r"\boxed{\frac{1}{2}"}, None),
+        ({"solution": r"\boxed{2}", "answer": float("nan")}, "2"),  # what tables have for empty cells
     ],
 )
-def test_every_known_data_set_is_recognised(file: str, source: str) -> None:
-    assert {task.source for task in load_tasks(DATA / file)} == {source}
+def test_the_gold_answer_of_math_is_in_a_column_or_a_whole_box(row: dict[str, Any], gold: str | None) -> None:
+    row = {"problem": "?", "level": "Level 5", **row}
+
+    if gold is None:
+        with pytest.raises(BadRow):
+            read("math", row)
+    else:
+        assert (read("math", row).gold, read("math", row).metadata["level"]) == (gold, 5)
 
 
-def test_ids_of_a_data_set_stand_below_its_name() -> None:
-    ids = [load_tasks(DATA / file, limit=1)[0].id for file in ("svamp_test.jsonl", "HumanEval.jsonl.gz", "mbpp.jsonl")]
-
-    assert ids == ["svamp/chal-777", "HumanEval/2", "mbpp/9001"]
-
-
-def test_math500_keeps_subject_and_level() -> None:
-    task = load_tasks(DATA / "math500_test.jsonl", limit=1)[0]
-
-    assert task.id == "math500/test/algebra/2584.json"
-    assert (task.gold, task.metadata) == (r"\frac{14}{3}", {"subject": "Algebra", "level": 3})
-
-
-def test_the_answer_column_of_math_goes_before_the_box() -> None:
-    row = {"problem": "2+2?", "solution": r"So \boxed{5}.", "level": "Level 5", "answer": "4"}
-
-    task = read("math", row)
-
-    assert (task.gold, task.metadata["level"]) == ("4", 5)
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "Yes?"},
+            {"role": "user", "content": "Q?"},
+        ],
+        "A conversation. User: Q? Assistant:",
+        "User: Hello.\nAssistant: Yes?\nUser: Q?\nAssistant: <think>",
+        " Q? ",
+    ],
+)
+def test_the_question_is_what_the_user_says_last(prompt: object) -> None:
+    assert read("trainer", {"prompt": prompt, "answer": "4"}).question == "Q?"
 
 
-def test_a_box_may_hold_braces() -> None:
-    row = {
-        "problem": "?",
-        "solution": r"\boxed{\left\{ \frac{1}{2}, \sqrt{\frac{3}{4}} \right\}} and no more",
-        "level": 1,
-    }
+def test_a_dialogue_that_is_asked_about_stays_whole() -> None:
+    question = "User: Hi.\nAssistant: Hello.\nHow many words does the assistant say?"
 
-    assert read("math", row).gold == r"\left\{ \frac{1}{2}, \sqrt{\frac{3}{4}} \right\}"
-
-
-def test_a_solution_without_a_whole_box_is_no_task() -> None:
-    with pytest.raises(BadRow, match="is not closed"):
-        read("math", {"problem": "?", "solution": r"\boxed{\frac{1}{2}"})
-
-
-def test_the_calculations_of_gsm8k_are_counted() -> None:
-    task = read("gsm8k", {"question": "How many?", "answer": "It is 2*500=<<2*500=1000>>1,000.\n#### 1,000"})
-
-    assert (task.gold, task.metadata) == ("1,000", {"calculations": 1})
+    assert read("fields", {"question": question, "gold": "1"}).question == question
 
 
 def test_svamp_joins_body_and_question() -> None:
@@ -115,13 +117,6 @@ def test_svamp_joins_body_and_question() -> None:
 
     assert tasks[0].question.endswith("oranges are organized into 93 groups. How big is each group of bananas?")
     assert "30 pounds. How much did" in tasks[1].question
-
-
-def test_mmlu_letters_its_options() -> None:
-    task = load_tasks(DATA / "mmlu_stem_test.jsonl")[1]
-
-    assert task.question.endswith("\n\nA. amnion\nB. chorion\nC. allantois\nD. yolk sac")
-    assert task.choices == ("amnion", "chorion", "allantois", "yolk sac")
 
 
 @pytest.mark.parametrize(
@@ -144,25 +139,20 @@ def test_the_answer_of_a_choice_question_may_be_index_letter_or_text(
 
 @pytest.mark.parametrize("answer", [4, -1, "E", "none of them", None, ""])
 def test_an_answer_that_is_no_option_is_no_task(answer: object) -> None:
-    with pytest.raises(BadRow, match="neither the index, nor the letter"):
+    with pytest.raises(BadRow):
         read("mmlu", {"question": "?", "choices": ["w", "x", "y", "z"], "answer": answer})
 
 
 def test_gpqa_puts_the_right_option_where_the_text_decides() -> None:
-    first, second, third = load_tasks(DATA / "gpqa_diamond.csv")
-
-    for task, right in ((first, "The photon"), (second, "N-N triple"), (third, "Mitochondrion")):
-        assert task.choices["ABCD".index(task.gold)] == right
-    assert load_tasks(DATA / "gpqa_diamond.csv") == [first, second, third]
-
-
-def test_gpqa_spreads_right_options_over_the_letters() -> None:
     def row(number: int) -> dict[str, str]:
         wrong = {f"Incorrect Answer {place}": f"wrong {place}" for place in (1, 2, 3)}
         return {"Question": f"Question {number}?", "Correct Answer": "right", **wrong}
 
-    letters = [read("gpqa", row(number)).gold for number in range(400)]
+    tasks = [read("gpqa", row(number)) for number in range(400)]
+    letters = [task.gold for task in tasks]
 
+    assert {task.choices["ABCD".index(task.gold)] for task in tasks} == {"right"}
+    assert letters == [read("gpqa", row(number)).gold for number in range(400)]
     assert all(70 < letters.count(letter) < 130 for letter in "ABCD")
 
 
@@ -230,7 +220,7 @@ def test_mbpp_holds_tests_back_for_training() -> None:
     row = {"task_id": 601, "text": "Double it.", "code": "def f(x):\n    return 2 * x", "test_list": tests}
     origins = Origin("mbpp", "train"), Origin("mbpp", "test")
 
-    train, test = (to_task(code_formats.mbpp, row, origin) for origin in origins)
+    train, test = (FORMATS["mbpp"].read(row, origin) for origin in origins)
 
     assert train.tests is not None
     assert test.tests is not None
@@ -317,25 +307,25 @@ class Trap:
 def test_hidden_cases_that_would_run_code_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(BadRow, match="pickle of more than one text"):
+    with pytest.raises(BadRow):
         read("livecodebench", contest(packed(Trap())))
     assert not (tmp_path / "sprung").exists()
 
 
 @pytest.mark.parametrize(
-    ("private", "told"),
+    "private",
     [
-        ("%%%", "neither JSON nor packed JSON"),
-        (base64.b64encode(b"plain").decode(), "neither JSON nor packed JSON"),
-        (base64.b64encode(zlib.compress(b"\x80\x05\x8c")).decode(), "damaged pickle"),
-        (packed(["a", "b"]), "more than one text"),
-        (packed("no json"), "not JSON"),
-        (packed(json.dumps({"input": "1"})), "not a list of cases"),
-        (packed(json.dumps([{"input": 1, "output": "2"}])), "not a list of cases"),
+        "%%%",
+        base64.b64encode(b"plain").decode(),
+        base64.b64encode(zlib.compress(b"\x80\x05\x8c")).decode(),
+        packed(["a", "b"]),
+        packed("no json"),
+        packed(json.dumps({"input": "1"})),
+        packed(json.dumps([{"input": 1, "output": "2"}])),
     ],
 )
-def test_hidden_cases_of_another_form_are_refused(private: str, told: str) -> None:
-    with pytest.raises(BadRow, match=told):
+def test_hidden_cases_of_another_form_are_refused(private: str) -> None:
+    with pytest.raises(BadRow):
         read("livecodebench", contest(private))
 
 
@@ -347,22 +337,7 @@ def test_columns_of_no_known_format_are_named_with_the_cure(row: dict[str, Any],
     with pytest.raises(UsageError) as caught:
         load_tasks(file)
 
-    assert f"{file}:1: no known format has these columns ({', '.join(row)})" in str(caught.value)
-    assert "--map question=prompt,gold=answer" in str(caught.value)
-
-
-def test_columns_that_are_called_as_the_fields_of_tasks_need_no_mapping(tmp_path: Path) -> None:
-    rows = [{"question": "2+2?", "gold": "4", "level": 1}, {"question": "Capital?", "gold": "Rome", "kind": "text"}]
-    file = tmp_path / "own.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-
-    tasks = load_tasks(file)
-
-    assert [(task.question, task.gold, task.kind) for task in tasks] == [
-        ("2+2?", "4", "math"),
-        ("Capital?", "Rome", "text"),
-    ]
-    assert (tasks[0].source, tasks[0].metadata) == ("own", {"level": 1})
+    assert all(said in str(caught.value) for said in (f"{file}:1: ", ", ".join(row), "--map", "--task-format"))
 
 
 JSON = st.recursive(
@@ -409,32 +384,17 @@ def test_a_row_with_anything_in_its_cells_is_a_task_or_a_bad_row(known: str, dat
         assert Task.model_validate_json(task_line(task)) == task
 
 
-def test_columns_of_two_formats_are_not_guessed(tmp_path: Path) -> None:
-    file = tmp_path / "both.jsonl"
-    file.write_text(json.dumps({"question": "?", "answer": "so #### 4", "problem": "?", "solution": "?", "level": 1}))
+@pytest.mark.parametrize(
+    ("gold", "found"), [([5], "5"), (["1/2"], "1/2"), ([7.0], "7"), ([1, 2], None), ([], None), ({"value": 5}, None)]
+)
+def test_a_list_of_one_is_its_value_and_one_of_several_is_refused(gold: object, found: str | None) -> None:
+    row = {"question": "How many?", "gold": gold}
 
-    # Three columns of `math` against two of `gsm8k`: the closer one.
-    with pytest.raises(UsageError, match="of the format math: it has no"):
-        load_tasks(file, format="math", columns={"problem": "question", "solution": "empty"})
-    file.write_text(
-        json.dumps({"Body": "b", "Question": "?", "Answer": 1, "problem": "?", "solution": "?", "level": 1})
-    )
-
-    with pytest.raises(UsageError, match="fit the formats math or svamp: choose with --task-format"):
-        load_tasks(file)
-
-
-@pytest.mark.parametrize(("gold", "found"), [([5], "5"), (["1/2"], "1/2"), ([7.0], "7")])
-def test_a_list_of_one_is_its_value(gold: object, found: str) -> None:
-    task = to_task(named_task, {"question": "How many?", "gold": gold}, Origin("own"))
-
-    assert task.gold == found
-
-
-@pytest.mark.parametrize("gold", [[1, 2], [], {"value": 5}])
-def test_a_gold_answer_of_several_values_is_refused(gold: object) -> None:
-    with pytest.raises(BadRow, match="a text is needed where it has"):
-        to_task(named_task, {"question": "How many?", "gold": gold}, Origin("own"))
+    if found is None:
+        with pytest.raises(BadRow):
+            read("fields", row)
+    else:
+        assert read("fields", row).gold == found
 
 
 def chat(text: str) -> list[dict[str, str]]:
@@ -505,27 +465,40 @@ async def test_tests_of_trainers_tell_right_programs_from_wrong_ones(tests: Any,
     assert [verdict.outcome for verdict in found] == ["right", "wrong"], found
 
 
-@pytest.mark.parametrize(
-    ("row", "columns", "found"),
-    [
-        ({"prompt": chat("2+2?"), "answer": "4"}, "question=prompt,gold=answer", ("2+2?", "4")),
-        (
-            {"q": "Which?", "a": 2, "c": ["x", "y", "z"]},
-            "question=q,gold=a,choices=c",
-            ("Which?\n\nA. x\nB. y\nC. z", "C"),
-        ),
-        (ROWS["arc"], "question=question,gold=answerKey,choices=choices", ("?\n\nA. x\nB. y", "B")),
-    ],
-)
-def test_chats_and_options_can_be_mapped(row: dict[str, Any], columns: str, found: tuple[str, str]) -> None:
-    task = to_task(named_task, mapped(row, parse_mapping(columns)), Origin("own"))
-
-    assert (task.question, task.gold) == found
-
-
 @pytest.mark.parametrize("gold", ["Z", "5", "none of them"])
 def test_a_choice_that_cannot_be_met_is_refused(gold: str) -> None:
-    row = {"question": "Which?", "gold": gold, "choices": ["x", "y"]}
-
     with pytest.raises(BadRow):
-        to_task(named_task, row, Origin("own"))
+        read("fields", {"question": "Which?", "gold": gold, "choices": ["x", "y"]})
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Which?", "Which?\n\nA. x\nB. y"),
+        ("Which is x or y?", "Which is x or y?\n\nA. x\nB. y"),
+        ("Which? (A) x (B) y", "Which? (A) x (B) y"),
+        ("A. p\nB. q\nWhich?", "A. p\nB. q\nWhich?\n\nA. x\nB. y"),
+    ],
+)
+@pytest.mark.parametrize("known", ["fields", "mmlu"])
+def test_options_are_written_below_a_question_that_does_not_have_them(known: str, question: str, asked: str) -> None:
+    row = {"question": question, "gold": "B", "answer": "B", "choices": ["x", "y"], "level": 2}
+    task = read(known, row)
+
+    assert (task.question, task.choices, task.metadata["level"]) == (asked, ("x", "y"), 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"gold": "4"}, "math"),
+        ({"gold": "Rome"}, "text"),
+        ({"gold": "Rome", "kind": "math"}, "math"),
+        ({"gold": "A, B", "choices": ["x", "y", "z"]}, "choice"),
+        ({"gold": "B", "question": OPTIONS}, "choice"),
+        ({"grader": "m:f"}, "custom"),
+        ({"tests": {"style": "program", "checker": "assert f()"}}, "code"),
+    ],
+)
+def test_without_a_kind_the_gold_answer_decides(row: dict[str, Any], kind: str) -> None:
+    assert read("fields", {"question": "?", **row}).kind == kind

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from wfdsl.errors import UsageError
 from wfdsl.tasks.conversion import parse_mapping
 from wfdsl.tasks.loading import load_tasks
-from wfdsl.tasks.rows import HubName, hub_name
+from wfdsl.tasks.rows import hub_name
 from wfdsl.tasks.task import CodeTests, Kind, Task, save_tasks, task_line
 
 DATA = Path(__file__).parent / "data"
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     (tmp_path / "x.parquet").write_text("no parquet at all")
 
-    with pytest.raises(UsageError, match=r"x\.parquet: not a parquet file"):
+    with pytest.raises(UsageError, match=r"x\.parquet: "):
         load_tasks(tmp_path / "x.parquet")
 
 
@@ -143,7 +143,7 @@ def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypa
     monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
 
-    with pytest.raises(UsageError, match=r"needs pyarrow: pip install .*\[eval\]'"):
+    with pytest.raises(UsageError, match=r"pip install .*\[eval\]'"):
         load_tasks(tmp_path / "x.parquet")
 
 
@@ -155,7 +155,7 @@ def test_a_folder_of_files_is_read_in_the_order_of_names(tmp_path: Path) -> None
 
     assert [task.gold for task in load_tasks(tmp_path)] == ["1", "2"]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="no data files"):
+    with pytest.raises(UsageError, match=str(tmp_path / "empty")):
         load_tasks(tmp_path / "empty")
 
 
@@ -186,7 +186,7 @@ def test_rows_after_the_limit_are_not_even_read(tmp_path: Path) -> None:
     file.write_text(json.dumps({"question": "How many?", "answer": "#### 1"}) + "\nno json\n")
 
     assert len(load_tasks(file, limit=1)) == 1
-    with pytest.raises(UsageError, match=r"x\.jsonl:2: not JSON"):
+    with pytest.raises(UsageError, match=r"x\.jsonl:2: "):
         load_tasks(file)
 
 
@@ -197,14 +197,14 @@ def test_a_bad_row_is_named_by_file_line_and_what_is_missing(tmp_path: Path) -> 
     with pytest.raises(UsageError) as caught:
         load_tasks(file)
 
-    assert str(caught.value).startswith(f"{file}:2: no task of the format gsm8k: it has no question")
+    assert str(caught.value).startswith(f"{file}:2: ")
 
 
 def test_an_id_that_a_data_set_gives_twice_is_refused(tmp_path: Path) -> None:
     row = {"id": "a", "question": "1+1?", "gold": "2", "kind": "math"}
     file = written(tmp_path / "x.jsonl", row, {**row, "question": "1+2?"})
 
-    with pytest.raises(UsageError, match=rf"x\.jsonl:2: the id 'a' is also the id of {file}:1"):
+    with pytest.raises(UsageError, match=rf"x\.jsonl:2: .*'a'.*{file}:1"):
         load_tasks(file)
 
 
@@ -217,57 +217,58 @@ def test_equal_rows_without_ids_are_numbered(tmp_path: Path) -> None:
     assert ids == [ids[0], f"{ids[0]}#2", f"{ids[0]}#3"]
 
 
-def test_columns_are_mapped_to_fields_constants_and_metadata(tmp_path: Path) -> None:
-    row = {"prompt": "Capital of France?", "out": {"truth": "Paris"}, "hard": 3}
-    file = written(tmp_path / "capitals.jsonl", row)
-    columns = parse_mapping("question=prompt,gold=out.truth,level=hard,kind==text")
+@pytest.mark.parametrize(
+    ("row", "mapping", "format_name", "found"),
+    [
+        (
+            {"prompt": "Capital of France?", "out": {"truth": "Paris"}, "hard": 3},
+            "question=prompt,gold=out.truth,level=hard,kind==text",
+            None,
+            {"gold": "Paris", "kind": "text", "source": "x", "metadata": {"level": 3}},
+        ),
+        (
+            {"q": "Which?", "options": ["red", "blue"], "a": "B"},
+            "question=q,choices=options,gold=a",
+            None,
+            {"kind": "choice", "question": "Which?\n\nA. red\nB. blue", "gold": "B"},
+        ),
+        (
+            {"q": "Which?", "c": {"text": ["x", "y"], "label": ["1", "2"]}, "a": "2"},
+            "question=q,gold=a,choices=c",
+            None,
+            {"question": "Which?\n\nA. x\nB. y", "gold": "B"},
+        ),
+        ({"q": "Which?", "a": 2, "c": ["x", "y", "z"]}, "question=q,gold=a,choices=c", None, {"gold": "C"}),
+        (
+            {"q": "A haiku."},
+            "question=q,grader==my.module:judge",
+            None,
+            {"kind": "custom", "grader": "my.module:judge", "gold": ""},
+        ),
+        ({"q": [{"role": "user", "content": "2+2?"}], "a": "4"}, "question=q,gold=a", None, {"question": "2+2?"}),
+        ({"q": "How many?", "sol": "2*2=4\n#### 4"}, "question=q,answer=sol", "gsm8k", {"gold": "4"}),
+    ],
+)
+def test_columns_are_mapped_to_fields_constants_and_metadata_or_to_those_of_a_format(
+    row: dict[str, Any], mapping: str, format_name: str | None, found: dict[str, Any], tmp_path: Path
+) -> None:
+    file = written(tmp_path / "x.jsonl", row)
 
-    task = load_tasks(file, columns=columns)[0]
+    (task,) = load_tasks(file, columns=parse_mapping(mapping), format=format_name)
 
-    assert (task.gold, task.kind, task.source, task.metadata) == ("Paris", "text", "capitals", {"level": 3})
-    assert task.id.startswith("capitals/")
-
-
-def test_mapped_choices_are_lettered_below_the_question(tmp_path: Path) -> None:
-    file = written(tmp_path / "x.jsonl", {"q": "Which?", "options": ["red", "blue"], "a": "B"})
-
-    task = load_tasks(file, columns={"question": "q", "choices": "options", "gold": "a"})[0]
-
-    assert (task.kind, task.question) == ("choice", "Which?\n\nA. red\nB. blue")
-
-
-def test_a_grader_of_ones_own_makes_a_custom_task(tmp_path: Path) -> None:
-    file = written(tmp_path / "x.jsonl", {"q": "Write a haiku."})
-
-    task = load_tasks(file, columns={"question": "q", "grader": "=my.module:judge"})[0]
-
-    assert (task.kind, task.grader, task.gold) == ("custom", "my.module:judge", "")
-
-
-def test_with_a_format_the_mapping_renames_its_columns(tmp_path: Path) -> None:
-    file = written(tmp_path / "x.jsonl", {"q": "How many?", "sol": "2*2=4\n#### 4"})
-
-    task = load_tasks(file, format="gsm8k", columns={"question": "q", "answer": "sol"})[0]
-
-    assert (task.question, task.gold) == ("How many?", "4")
+    assert {name: getattr(task, name) for name in found} == found
+    assert task.id.startswith(f"{task.source}/")
 
 
 @pytest.mark.parametrize(
-    ("mapping", "told"),
-    [
-        ({"question": "prompt"}, "it has no 'prompt'; its columns are q, a"),
-        ({"gold": "a"}, "question: "),
-        ({"question": "q", "gold": "a", "kind": "=essay"}, "its kind is 'essay': kinds are math, choice"),
-        ({"question": "q"}, "a math task needs a gold answer"),
-    ],
+    "mapping",
+    [{"question": "prompt"}, {"gold": "a"}, {"question": "q", "gold": "a", "kind": "=essay"}, {"question": "q"}],
 )
-def test_a_mapping_that_does_not_fit_is_explained(mapping: dict[str, str], told: str, tmp_path: Path) -> None:
+def test_a_mapping_that_does_not_fit_is_refused_at_its_row(mapping: dict[str, str], tmp_path: Path) -> None:
     file = written(tmp_path / "x.jsonl", {"q": "?", "a": "1"})
 
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=f"^{file}:1: "):
         load_tasks(file, columns=mapping)
-
-    assert told in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["question", "question=", "=prompt", "question=a,question=b", ""])
@@ -277,39 +278,34 @@ def test_a_mapping_of_another_form_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "place"),
     [
-        ("x.jsonl", b"[1, 2]\n", r"x\.jsonl:1: a row is a JSON object"),
-        ("x.jsonl", b'{"a": 1', r"x\.jsonl:1: not JSON"),
-        ("x.jsonl", b'{"a": "\xff"}', r"x\.jsonl: not UTF-8"),
-        ("x.jsonl", b"", r"x\.jsonl: it has no rows"),
-        ("x.jsonl.gz", b"no gzip", r"x\.jsonl\.gz: not a complete gzip"),
-        ("x.jsonl.gz", gzip.compress(b'{"a": 1}' * 999, mtime=0)[:20], r"x\.jsonl\.gz: not a complete gzip"),
-        ("x.jsonl", b'{"a": ' + b"1" * 9999 + b"}", r"x\.jsonl:1: not JSON"),
-        ("x.json", b"[" * 200_000, r"x\.json:1: not JSON"),
-        ("x.csv", b"a,b\n1\n", r"x\.csv:2: not as many cells"),
-        ("x.txt", b"a", r"x\.txt: a file of tasks ends in \.jsonl"),
+        ("x.jsonl", b"[1, 2]\n", ":1"),
+        ("x.jsonl", b'{"a": 1', ":1"),
+        ("x.jsonl", b'{"a": "\xff"}', ":1"),
+        ("x.jsonl", b"", ""),
+        ("x.jsonl.gz", b"no gzip", ""),
+        ("x.jsonl.gz", gzip.compress(b'{"a": 1}' * 999, mtime=0)[:20], ""),
+        ("x.jsonl", b'{"a": ' + b"1" * 9999 + b"}", ":1"),
+        ("x.json", b"[" * 200_000, ":1"),
+        ("x.json", b"3", ""),
+        ("x.csv", b"a,b\n1\n", ":2"),
+        ("x.csv", b"a,\xff\n1\n", ""),
+        ("x.txt", b"a", ""),
     ],
 )
 def test_a_file_that_cannot_be_read_is_an_error_with_a_place(
-    name: str, content: bytes, told: str, tmp_path: Path
+    name: str, content: bytes, place: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_bytes(content)
 
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=f"^{tmp_path / name}{place}: "):
         load_tasks(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("./nowhere.jsonl", "there is no such file"),
-        ("nowhere.jsonl", "there is no such file"),
-        ("nowhere", "not a file, a gym"),
-    ],
-)
-def test_a_name_that_means_nothing_is_explained(name: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+@pytest.mark.parametrize("name", ["./nowhere.jsonl", "nowhere.jsonl", "nowhere"])
+def test_a_name_that_means_nothing_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"^{name}: "):
         load_tasks(name)
 
 
@@ -322,16 +318,15 @@ def test_a_limit_is_a_number_from_one(limit: int) -> None:
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("openai/gsm8k", HubName("openai/gsm8k")),
-        ("cais/mmlu#all@test", HubName("cais/mmlu", "all", "test")),
-        ("a/b@train", HubName("a/b", None, "train")),
-        ("gsm8k", HubName("openai/gsm8k", "main", "test")),
-        ("gsm8k@train", HubName("openai/gsm8k", "main", "train")),
+        ("openai/gsm8k", "openai/gsm8k"),
+        ("cais/mmlu#all@test", "cais/mmlu#all@test"),
+        ("gsm8k", "openai/gsm8k#main@test"),
+        ("gsm8k@train", "openai/gsm8k#main@train"),
         ("a/b/c", None),
         ("what is this", None),
     ],
 )
-def test_names_of_the_hub_carry_configuration_and_split(text: str, meant: HubName | None) -> None:
+def test_names_of_the_hub_carry_configuration_and_split(text: str, meant: str | None) -> None:
     assert hub_name(text) == meant
 
 
@@ -388,14 +383,14 @@ def test_a_data_set_that_cannot_be_had_is_an_error_with_the_cause(
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", Hub(error))
 
-    with pytest.raises(UsageError, match=rf"a/b: cannot be loaded from the Hugging Face hub: {error}"):
+    with pytest.raises(UsageError, match=rf"^a/b: .*{error}"):
         load_tasks("a/b")
 
 
 def test_without_datasets_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
 
-    with pytest.raises(UsageError, match="needs the package datasets: pip install"):
+    with pytest.raises(UsageError, match="pip install"):
         load_tasks("a/b")
 
 
@@ -424,31 +419,17 @@ def test_a_package_can_add_a_source_of_tasks(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "told"),
+    ("name", "options"),
     [
-        ("gym/none", {}, "gym/none"),
-        ("gym/seven@dev", {}, "it has train, test"),
-        ("gym/seven", {"format": "gsm8k"}, "leave out the format"),
-        ("gym/seven", {"columns": {"question": "q"}}, "leave out the format"),
+        ("gym/none", {}),
+        ("gym/seven@dev", {}),
+        ("gym/seven", {"format": "gsm8k"}),
+        ("gym/seven", {"columns": {"question": "q"}}),
     ],
 )
-def test_a_gym_that_is_asked_for_wrongly_is_explained(name: str, options: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_gym_that_is_asked_for_wrongly_is_refused(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="gym"):
         load_tasks(name, **options)
-
-
-def test_a_header_of_option_letters_is_a_header(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("question,answer,A,B,C,D\nWhich?,B,w,x,y,z\n")
-
-    assert [task.gold for task in load_tasks(tmp_path / "x.csv")] == ["B"]
-
-
-def test_cells_that_tables_leave_unfilled_count_as_missing(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"problem": "1+1?", "solution": "\\\\boxed{2}", "answer": NaN, "level": NaN}\n')
-
-    task = load_tasks(tmp_path / "x.jsonl", format="math")[0]
-
-    assert (task.gold, task.metadata) == ("2", {})
 
 
 def test_a_task_is_one_line_that_names_its_kind() -> None:

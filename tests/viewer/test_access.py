@@ -45,18 +45,15 @@ def test_pages_may_load_nothing_from_elsewhere_and_run_no_inline_script(client: 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
-def test_the_key_is_kept_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
-    key = key_beside(tmp_path / "home" / "journal.db")
+def test_the_key_is_kept_and_only_its_owner_can_read_it_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    journal, file = tmp_path / "home" / "journal.db", tmp_path / "home" / "viewer.key"
+    key = key_beside(journal)
 
-    assert key_beside(tmp_path / "home" / "journal.db") == key
-    assert stat.S_IMODE((tmp_path / "home" / "viewer.key").stat().st_mode) == 0o600
-
-
-def test_a_damaged_key_is_named(tmp_path: Path) -> None:
-    (tmp_path / "viewer.key").write_text("x")
-
-    with pytest.raises(UsageError, match=r"viewer\.key, is damaged: remove the file"):
-        key_beside(tmp_path / "journal.db")
+    assert key_beside(journal) == key
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text("x")
+    with pytest.raises(UsageError, match=str(file)):
+        key_beside(journal)
 
 
 def test_the_library_is_the_published_one_with_its_licences() -> None:
@@ -74,12 +71,5 @@ def test_static_files_are_cached_by_their_content_and_nothing_else_is_served(cli
 
     assert answer.headers["content-type"] == "text/css; charset=utf-8"
     assert "immutable" in answer.headers["cache-control"]
-    assert client.get("/view/static/..%2Fapp.py").status_code == 404
-    assert client.get("/view/static/app.py").status_code == 404
-
-
-def test_an_address_that_is_not_there_says_so(client: TestClient) -> None:
-    answer = client.get("/view/nothing")
-
-    assert answer.status_code == 404
-    assert "There is no such page." in answer.text
+    for path in ("static/..%2Fapp.py", "static/app.py", "nothing"):
+        assert client.get(f"/view/{path}").status_code == 404

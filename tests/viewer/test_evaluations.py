@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from wfdsl import Evaluation, Journal, Pool, Task, evaluate
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.viewer.app import Viewer
+
+from .conftest import client_of
 
 
 async def four(messages: list[dict[str, str]]) -> str:
@@ -48,25 +49,26 @@ def folder(tmp_path: Path) -> Path:
     return evaluated(tmp_path)
 
 
-def client_of(journal: Path, *folders: Path) -> Iterator[TestClient]:
-    viewer = Viewer(journal, folders)
-    client = TestClient(Starlette(routes=[viewer.mount()]), base_url="http://127.0.0.1:8601")
-    client.get(viewer.path)
-    yield client
-    viewer.close()
-
-
 @pytest.fixture
 def client(tmp_path: Path, folder: Path) -> Iterator[TestClient]:
-    yield from client_of(tmp_path / "journal.db", tmp_path)
+    with client_of(Viewer(tmp_path / "journal.db", [tmp_path])) as client:
+        yield client
 
 
-def test_evaluations_are_found_in_folders_below(client: TestClient, folder: Path) -> None:
+def test_evaluations_are_found_in_folders_below_and_one_that_is_damaged_is_named(
+    client: TestClient, tmp_path: Path, folder: Path
+) -> None:
+    other = tmp_path / "evaluations" / "other"
+    other.mkdir()
+    (other / "manifest.json").write_text((folder / "manifest.json").read_text()[:-30])
+
     page = client.get("/view/evaluations").text
 
     assert '<a href="/view/evaluations/e1">e1</a>' in page
     assert str(folder) in page
     assert '<a href="/view/evaluations" aria-current="page">Evaluations</a>' in page
+    assert "is not a manifest of an evaluation" in page
+    assert client.get("/view/evaluations/e2").status_code == 404
 
 
 def test_each_figure_leads_to_its_trials_and_each_trial_to_its_run(client: TestClient) -> None:
@@ -82,20 +84,3 @@ def test_each_figure_leads_to_its_trials_and_each_trial_to_its_run(client: TestC
     run = re.search(r'href="(/view/runs/[^"]+)"', trials)
     assert run
     assert client.get(run[1]).status_code == 200
-
-
-def test_an_evaluation_that_is_not_there_is_named(client: TestClient) -> None:
-    assert client.get("/view/evaluations/e2").status_code == 404
-
-
-def test_a_folder_that_is_damaged_is_named_and_the_others_are_shown(
-    tmp_path: Path, folder: Path, client: TestClient
-) -> None:
-    other = tmp_path / "evaluations" / "other"
-    other.mkdir()
-    (other / "manifest.json").write_text((folder / "manifest.json").read_text()[:-30])
-
-    page = client.get("/view/evaluations").text
-
-    assert "is not a manifest of an evaluation" in page
-    assert '<a href="/view/evaluations/e1">e1</a>' in page

@@ -116,6 +116,7 @@ def assert_only_our_own(page: str) -> None:
     scripts = [attributes for tag, attributes in found if tag == "script"]
 
     assert [tag for tag, _ in found if tag not in ELEMENTS] == []
+    assert "\u202e" not in page
     assert scripts == [{"type": "module", "src": f"/view{asset('viewer.js')}"}]
     for _, attributes in found:
         assert [name for name in attributes if name.startswith("on") or name in ("style", "srcdoc")] == []

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from wfdsl.api import analyze_text
+from wfdsl.api import analyze
 from wfdsl.viewer.playground import examples
 
 from .test_hostile_texts import TEXTS, assert_only_our_own
@@ -57,7 +57,7 @@ def problem_in(page: str) -> str:
     return html.unescape(found[1])
 
 
-def test_a_workflow_file_is_drawn_and_has_its_parameters_as_fields(post: Post) -> None:
+def test_a_workflow_file_is_drawn_and_has_its_parameters_as_fields_which_are_kept(post: Post) -> None:
     page = post(FILE).text
 
     assert status_in(page) == "3 steps"
@@ -65,11 +65,10 @@ def test_a_workflow_file_is_drawn_and_has_its_parameters_as_fields(post: Post) -
     assert re.search(r'<input name="param.n" value="" placeholder="2"', page)
     assert problem_in(page) == ""
     assert status_in(post(FILE, **{"param.n": "5"}).text) == "6 steps"
+    assert status_in(post("  \n").text) == ""
+    assert status_in(post("model_id = []\nsubtasks = []\naccess_list = []", "completion").text) == "1 error"
 
-
-def test_a_parameter_that_does_not_fit_is_told_and_kept(post: Post) -> None:
     page = post(FILE, **{"param.n": "many"}).text
-
     assert "many" in problem_in(page)
     assert '<input name="param.n" value="many"' in page
     assert text_in(page) == FILE
@@ -82,8 +81,8 @@ def test_a_problem_stands_below_its_line(post: Post, form: str) -> None:
 
     assert status_in(page) == "1 error"
     listing = page[page.index('<pre class="completion"') :]
-    problem = analyze_text(text, form="wf" if form == "wf" else "completion").diagnostics[0]
-    line = analyze_text(text, form="wf" if form == "wf" else "completion").source.position(problem.span.start)[0]
+    problem = analyze(text, form="wf" if form == "wf" else "completion").diagnostics[0]
+    line = analyze(text, form="wf" if form == "wf" else "completion").source.position(problem.span.start)[0]
     before, _, after = listing.partition('<span class="problem">')
     assert before.count("\n") == line + 1
     assert problem.code in after
@@ -130,12 +129,6 @@ def test_only_the_viewers_own_form_is_taken(client: TestClient, stranger: TestCl
     assert stranger.get(ADDRESS).status_code == 403
 
 
-def test_empty_texts_and_empty_lists(post: Post) -> None:
-    assert status_in(post("  \n").text) == ""
-    page = post("model_id = []\nsubtasks = []\naccess_list = []", "completion").text
-    assert status_in(page) == "1 error"
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_hostile_text_adds_no_element_and_no_attribute(post: Post, text: str) -> None:
     as_string = text.replace("\\", "").replace('"', "'").replace("{", "").replace("}", "")
@@ -155,7 +148,9 @@ def form_of(pooled: TestClient, **fields: str) -> dict[str, str]:
     return form if found is None else {**form, "price": found[1], "action": "run"}
 
 
-def test_a_run_starts_with_its_price_as_budget_and_leads_to_its_page(pooled: TestClient, journal: Path) -> None:
+def test_a_run_starts_with_its_price_as_budget_and_is_found_again_with_its_pool(
+    pooled: TestClient, client: TestClient, journal: Path, pool_file: Path
+) -> None:
     form = form_of(pooled)
     shown = pooled.post(ADDRESS, data={**form, "action": "check"}).text
     assert re.search(r"Run for at most \$0\.000\d", shown)
@@ -165,19 +160,12 @@ def test_a_run_starts_with_its_price_as_budget_and_leads_to_its_page(pooled: Tes
     answer = pooled.post(ADDRESS, data=form)
     assert answer.status_code == 303
     assert pooled.get(answer.headers["location"]).status_code == 200
-    done = ended(journal, answer.headers["location"].rpartition("/")[2])
+    new_id = answer.headers["location"].rpartition("/")[2]
+    done = ended(journal, new_id)
 
     assert (done.status, done.answer, done.question) == ("done", "180 km", "How many?")
     assert done.names == ("try[1]", "try[2]", "end")
     assert done.settings["budget"]["usd"] == pytest.approx(float(form["price"]))
-
-
-def test_a_run_says_its_pool_and_is_found_again_with_it(
-    pooled: TestClient, client: TestClient, journal: Path, pool_file: Path
-) -> None:
-    new_id = pooled.post(ADDRESS, data=form_of(pooled)).headers["location"].rpartition("/")[2]
-    done = ended(journal, new_id)
-
     assert done.pool == "two"
     assert done.settings["origin"] == {"file": "playground", "pool": str(pool_file)}
     row = re.search(rf'<tr id="run-{new_id}">.*?</tr>', client.get("/view/?text=playground").text, re.DOTALL)

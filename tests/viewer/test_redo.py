@@ -95,7 +95,6 @@ def test_a_price_that_has_changed_is_shown_again_instead_of_paid(
     answer = client.post(address, data=form)
 
     assert answer.status_code == 409
-    assert "The price is not what it was." in answer.text
     assert fields(answer.text)["price"] != form["price"]
     assert [each.id for each in summaries(journal)] == [run.id]
 
@@ -109,19 +108,17 @@ def test_a_form_of_another_page_is_refused(client: TestClient, run: wfdsl.Run, j
     assert [each.id for each in summaries(journal)] == [run.id]
 
 
-@pytest.mark.parametrize("worker", ["9", "²"])
-def test_a_worker_that_is_not_there_is_named(client: TestClient, run: wfdsl.Run, worker: str) -> None:
-    answer = client.get(f"/view/runs/{run.id}/steps/1/redo?worker={worker}")
-
-    assert answer.status_code == 400
-    assert "has no worker" in answer.text
-
-
-def test_a_pool_that_was_not_loaded_by_name_is_named(client: TestClient, ask: Ask) -> None:
-    answer = client.get(f"/view/runs/{ask().id}/steps/1/redo")
-
-    assert answer.status_code == 400
-    assert "was not loaded by name" in answer.text
+def test_a_worker_that_is_not_there_and_a_pool_without_a_name_are_named(
+    client: TestClient, run: wfdsl.Run, ask: Ask
+) -> None:
+    for path, said in (
+        (f"{run.id}/steps/1/redo?worker=9", "has no worker"),
+        (f"{run.id}/steps/1/redo?worker=²", "has no worker"),
+        (f"{ask().id}/steps/1/redo", "was not loaded by name"),
+    ):
+        answer = client.get(f"/view/runs/{path}")
+        assert answer.status_code == 400
+        assert said in answer.text
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from starlette.testclient import TestClient
 
 from wfdsl.protocols import RunStatus
@@ -22,14 +21,21 @@ def questions(page: str) -> list[str]:
     return re.findall(r'<a href="/view/runs/[^"]+" dir="auto">([^<]*)</a>', page)
 
 
-def test_without_a_journal_the_page_says_how_to_begin(client: TestClient) -> None:
+def test_without_a_journal_the_page_says_how_to_begin_and_a_damaged_one_is_an_error_page(
+    client: TestClient, journal: Path
+) -> None:
     answer = client.get("/view/")
-
     assert answer.status_code == 200
     assert "There are no runs yet" in answer.text
 
+    journal.parent.mkdir(exist_ok=True)
+    journal.write_bytes(b"no database" * 1000)
+    answer = client.get("/view/")
+    assert answer.status_code == 500
+    assert "is not a database" in answer.text
 
-def test_runs_are_listed_newest_first_with_what_they_did(client: TestClient, ask: Ask) -> None:
+
+def test_runs_are_listed_newest_first_with_what_they_did_and_filters_say_which(client: TestClient, ask: Ask) -> None:
     ask("What is 2+2?", origin={"file": "/tmp/two.wf"})
     ask("What is 3+3?")
 
@@ -39,30 +45,18 @@ def test_runs_are_listed_newest_first_with_what_they_did(client: TestClient, ask
     assert "2 in the journal" in page
     assert "two.wf" in page
     assert '<span class="state done">done</span>' in page
-
-
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("text=3%2B3", ["What is 3+3?"]),
-        ("text=WHAT+is", ["What is 3+3?", "What is 2+2?"]),
+    every = questions(page)
+    for query, found in (
+        ("text=3%2B3", every[:1]),
+        ("text=WHAT+is", every),
         ("text=nothing", []),
-        ("status=done", ["What is 3+3?", "What is 2+2?"]),
+        ("text=two.wf", every[1:]),
+        ("status=done", every),
         ("status=failed", []),
-        ("text=two.wf", ["What is 2+2?"]),
-        ("page=99", ["What is 3+3?", "What is 2+2?"]),
-        ("page=nonsense", ["What is 3+3?", "What is 2+2?"]),
-    ],
-)
-def test_filters_say_which_runs_are_listed(client: TestClient, ask: Ask, query: str, found: list[str]) -> None:
-    ask("What is 2+2?", origin={"file": "/tmp/two.wf"})
-    ask("What is 3+3?")
-
-    assert questions(client.get(f"/view/?{query}").text) == found
-
-
-def test_a_status_that_is_not_there_is_named(client: TestClient) -> None:
-    assert client.get("/view/?status=odd").status_code == 400
+        ("page=99", every),
+        ("page=nonsense", every),
+    ):
+        assert questions(client.get(f"/view/?{query}").text) == found, query
 
 
 def test_the_runs_of_an_evaluation_are_one_row_that_leads_to_them(client: TestClient, ask: Ask) -> None:
@@ -75,16 +69,6 @@ def test_the_runs_of_an_evaluation_are_one_row_that_leads_to_them(client: TestCl
     assert questions(page) == ["What is 3+3?"]
     assert 'href="/view/?evaluation=e1" dir="auto">Evaluation of 2 runs</a>' in page
     assert len(questions(client.get("/view/?evaluation=e1").text)) == 2
-
-
-def test_text_is_shown_as_text(client: TestClient, ask: Ask) -> None:
-    ask("<script>alert(1)</script> \u202e\x1b[31m")
-
-    page = client.get("/view/").text
-
-    assert "<script>alert" not in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    assert "\u202e" not in page
 
 
 def test_the_version_changes_with_the_runs_and_only_then(ask: Ask, journal: Path) -> None:
@@ -115,19 +99,10 @@ def test_a_journal_that_was_replaced_is_read_again(ask: Ask, journal: Path, tmp_
     index.close()
 
 
-def test_a_damaged_journal_is_an_error_page(client: TestClient, journal: Path) -> None:
-    journal.parent.mkdir(exist_ok=True)
-    journal.write_bytes(b"no database" * 1000)
-
-    answer = client.get("/view/")
-
-    assert answer.status_code == 500
-    assert "is not a database" in answer.text
-
-
-@pytest.mark.parametrize("status", get_args(RunStatus))
-def test_runs_are_found_by_every_status_that_a_run_has(client: TestClient, status: str) -> None:
-    assert client.get("/view/", params={"status": status}).status_code == 200
+def test_runs_are_found_by_every_status_that_a_run_has_and_by_no_other(client: TestClient) -> None:
+    for status in get_args(RunStatus):
+        assert client.get("/view/", params={"status": status}).status_code == 200
+    assert client.get("/view/?status=odd").status_code == 400
 
 
 def test_ten_thousand_runs_are_listed_within_a_second(client: TestClient, ask: Ask, journal: Path) -> None:

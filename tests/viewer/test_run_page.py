@@ -15,16 +15,17 @@ from starlette.testclient import TestClient
 
 import wfdsl
 from tests.interpreter.toy_workers import always, pool_of
-from wfdsl.api import analyze_file_text
+from wfdsl.api import analyze
 from wfdsl.cli.main import main
 from wfdsl.interpreter.events import Delta, Event, Retried
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.viewer.app import Viewer
 from wfdsl.viewer.completion_text import lines_of
 from wfdsl.viewer.markdown import markdown_of
-from wfdsl.viewer.places import place_at, places
 
 from .conftest import KEEP, NESTED, TWO, WRITTEN, Ask, client_of, conductor_of, nesting_pool, plan, solve
+
+ONE = wfdsl.Workflow.from_lists([0], ["a"], [[]])
 
 
 @pytest.mark.parametrize("view", ["conversation", "graph", "time"])
@@ -69,7 +70,6 @@ def test_what_a_worker_saw_names_the_step_of_each_reply(client: TestClient, ask:
         "none",
         "none/steps/0",
         "{id}/steps/7",
-        "{id}/steps/0.0.0",
         "{id}?view=odd",
         "{id}/export.exe",
         "{id}/text?part=odd",
@@ -122,20 +122,14 @@ def test_a_large_graph_is_drawn_only_when_asked_for(client: TestClient, ask: Ask
     assert "<svg" in client.get(f"/view/runs/{run.id}?view=graph&draw=1").text
 
 
-def test_steps_inside_a_step_have_paths_and_pages_of_their_own(client: TestClient, ask: Ask) -> None:
+def test_steps_inside_a_step_are_in_each_view_and_have_pages_of_their_own(client: TestClient, ask: Ask) -> None:
     run = ask(workflow=NESTED, pool=nesting_pool())
-
-    assert [place.id for place in places(run)] == ["0", "1", "1.0.0", "1.0.1", "2"]
-    for wrong in ("1.1.0", "1.0.9", "3", "1.0", "x", "", "0.0.0"):
-        assert place_at(run, wrong) is None
-    page = client.get(f"/view/runs/{run.id}/steps/1.0.1").text
-    assert f'the reply of <a href="/view/runs/{run.id}/steps/1.0.0" data-step="1.0.0">step 0</a>' in page
-
-
-def test_what_ran_inside_a_step_is_in_each_view(client: TestClient, ask: Ask) -> None:
-    run = ask(workflow=NESTED, pool=nesting_pool())
-
     address = f"/view/runs/{run.id}"
+
+    for wrong in ("1.1.0", "1.0.9", "3", "1.0", "x", "0.0.0"):
+        assert client.get(f"{address}/steps/{wrong}").status_code == 404
+    page = client.get(f"{address}/steps/1.0.1").text
+    assert f'the reply of <a href="{address}/steps/1.0.0" data-step="1.0.0">step 0</a>' in page
     for view in ("conversation", "time"):
         assert 'data-steps="1.0.1"' in client.get(f"{address}?view={view}").text, view
     assert "writes round 0" in client.get(f"{address}?view=time").text
@@ -161,7 +155,7 @@ def test_what_a_conductor_wrote_is_shown_round_by_round_with_its_problems(client
     for view in ("graph", "time"):
         assert 'data-steps="0.0.1"' in client.get(f"/view/runs/{solution.run.id}?view={view}").text, view
     exported = client.get(f"/view/runs/{solution.run.id}/export.wf").text
-    assert analyze_file_text(exported).workflow == TWO
+    assert analyze(exported, form="wf").workflow == TWO
 
 
 def test_a_failed_attempt_has_a_bar_of_its_own(client: TestClient, ask: Ask) -> None:
@@ -174,7 +168,7 @@ def test_a_failed_attempt_has_a_bar_of_its_own(client: TestClient, ask: Ask) -> 
             raise ConnectionError("the line was busy")
         return "4"
 
-    run = ask(workflow=wfdsl.Workflow.from_lists([0], ["a"], [[]]), pool=wfdsl.Pool.from_functions([flaky]))
+    run = ask(workflow=ONE, pool=wfdsl.Pool.from_functions([flaky]))
     page = client.get(f"/view/runs/{run.id}?view=time").text
 
     wanted = ["retry", "work"] if run.status == "done" else ["retry"]
@@ -184,11 +178,7 @@ def test_a_failed_attempt_has_a_bar_of_its_own(client: TestClient, ask: Ask) -> 
 
 def test_long_texts_are_cut_and_whole_at_an_address_of_their_own(client: TestClient, ask: Ask) -> None:
     long = "x" * 150_000 + "end"
-
-    async def speak(messages: list[dict[str, str]]) -> str:
-        return long
-
-    run = ask(workflow=wfdsl.Workflow.from_lists([0], ["a"], [[]]), pool=wfdsl.Pool.from_functions([speak]))
+    run = ask(workflow=ONE, pool=pool_of(always(long)))
     page = client.get(f"/view/runs/{run.id}")
 
     assert len(page.content) < 1_000_000
@@ -197,7 +187,7 @@ def test_long_texts_are_cut_and_whole_at_an_address_of_their_own(client: TestCli
     assert len(client.get(f"/view/runs/{run.id}/steps/0").content) < 1_000_000
 
 
-def test_a_run_is_taken_elsewhere_in_four_forms(client: TestClient, ask: Ask) -> None:
+def test_a_run_is_taken_elsewhere_in_four_forms_and_no_reply_leaves_its_fence(client: TestClient, ask: Ask) -> None:
     run = ask(names=("plan", "solve"))
 
     def get(form: str) -> str:
@@ -206,18 +196,11 @@ def test_a_run_is_taken_elsewhere_in_four_forms(client: TestClient, ask: Ask) ->
         return answer.text
 
     assert wfdsl.Run.from_json(get("json")) == run
-    assert analyze_file_text(get("wf")).workflow == run.workflow
+    assert analyze(get("wf"), form="wf").workflow == run.workflow
     assert "<!doctype html>" in get("html")
     assert "## Answer\n\n```text\nThe answer is 4.\n```" in get("md")
-
-
-def test_markdown_of_workers_cannot_leave_its_fence(ask: Ask) -> None:
-    async def speak(messages: list[dict[str, str]]) -> str:
-        return "```\n# no heading\n````"
-
-    run = ask(workflow=wfdsl.Workflow.from_lists([0], ["a"], [[]]), pool=wfdsl.Pool.from_functions([speak]))
-
-    assert "`````text\n```\n# no heading\n````\n`````" in markdown_of(run)
+    fenced = ask(workflow=ONE, pool=pool_of(always("```\n# no heading\n````")))
+    assert "`````text\n```\n# no heading\n````\n`````" in markdown_of(fenced)
 
 
 def test_a_completion_has_its_items_marked_and_problems_below_their_line() -> None:

@@ -63,22 +63,22 @@ def test_a_call_in_flight_runs_until_now_and_one_whose_result_is_lost_is_marked(
     assert first.words == "result not known after 5.0 s, running for 5.0 s"
 
 
-def test_a_call_in_flight_when_its_process_died_is_lost_and_ends_with_the_run() -> None:
-    run = run_of(step(0, 0.0, None), step(1, 0.0, 5.0), status="stopped")
-    flying, done = attempt(0, "started", 0.0, None), attempt(1, "finished", 0.0, 5.0)
+@pytest.mark.parametrize(
+    ("second", "calls", "kinds", "words"),
+    [
+        (step(1, 0.0, 5.0), [attempt(1, "finished", 0.0, 5.0)], ["lost", "work"], "result not known after 5.0 s"),
+        (step(1, None, None), [], ["lost"], "result not known"),
+    ],
+)
+def test_a_call_in_flight_when_its_process_died_is_lost_and_ends_with_the_run(
+    second: StepRecord, calls: list[Attempt], kinds: list[str], words: str
+) -> None:
+    run = run_of(step(0, 0.0, None), second, status="stopped")
 
-    _, first, second = timeline_of(run, [flying, done], 86_400.0).rows
+    _, *rows = timeline_of(run, [attempt(0, "started", 0.0, None), *calls], 86_400.0).rows
 
-    assert [part.kind for part in (*first.parts, *second.parts)] == ["lost", "work"]
-    assert first.words == "result not known after 5.0 s"
-
-
-def test_a_call_of_which_only_the_start_is_known_has_a_bar() -> None:
-    run = run_of(step(0, 0.0, None), step(1, None, None), status="stopped")
-
-    (_, first, _) = timeline_of(run, [attempt(0, "started", 0.0, None)], 86_400.0).rows
-
-    assert ([part.kind for part in first.parts], first.words) == (["lost"], "result not known")
+    assert [part.kind for row in rows for part in row.parts] == kinds
+    assert rows[0].words == words
 
 
 def test_the_time_is_that_of_the_run_and_what_lies_between_calls_is_part_of_it() -> None:

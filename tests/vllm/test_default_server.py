@@ -37,8 +37,7 @@ def pool_file(folder: Path, url: str, *lines: str) -> Path:
 
 
 async def ask(file: Path, *messages: Message, **settings: Any) -> Reply:
-    pool = Pool.load(str(file))
-    async with pool.open():
+    async with Pool.load(str(file)).open() as pool:
         return await pool.worker(0)(Call(messages or (QUESTION,), settings=settings))
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.vllm.server import SHORT
 from tests.vllm.test_default_server import QUESTION, ask, completions, pool_file
-from wfdsl import Conductor, Pool, UsageError, analyze
+from wfdsl import analyze
 from wfdsl.conductor.settings import Grammar
 from wfdsl.protocols import WorkerFailure
 
@@ -33,24 +32,6 @@ async def test_the_other_dialect_fails_once_and_names_the_setting(boss: Path) ->
         await ask(boss, grammar=Grammar(dialect="gbnf").call_settings(range(2), 1, recursion=False)["grammar"])
 
     assert not raised.value.retryable
-
-
-async def test_bounds_that_are_left_open_fit_the_context_of_the_server(guidance: str, tmp_path: Path) -> None:
-    lines = ('grammar_dialect = "llguidance"', f"options = {{ context = {SHORT} }}")
-    entry = Pool.load(str(pool_file(tmp_path, guidance, *lines))).entry(0)
-    conductor = Conductor(entry, grammar="on", max_rounds=0)
-    assert conductor.settings.grammar is not None
-    assert conductor.settings.grammar.tokens(range(7), conductor.settings.max_steps) <= SHORT // 2
-
-
-async def test_a_context_that_is_too_short_for_the_bounds_is_told_before_anything_is_asked(
-    guidance: str, tmp_path: Path
-) -> None:
-    lines = ('grammar_dialect = "llguidance"', f"options = {{ context = {SHORT} }}")
-    entry = Pool.load(str(pool_file(tmp_path, guidance, *lines))).entry(0)
-
-    with pytest.raises(UsageError, match=f"the context of the Conductor's model is {SHORT}: lower max_steps"):
-        Conductor(entry, grammar="on", max_subtask=200)
 
 
 async def test_without_a_known_context_the_server_refuses_and_the_failure_names_the_cure(boss: Path) -> None:

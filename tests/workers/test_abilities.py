@@ -60,10 +60,8 @@ async def found(lacks: str, **settings: Any) -> dict[str, bool | None]:
     async def send(writer: asyncio.StreamWriter) -> None:
         writer.write(answer(wire.requests[-1].body, lacks))
 
-    async with serving(send) as wire:
-        pool = Pool([entry_for("chat", wire.url, **settings)])
-        async with pool.open():
-            return {each.name: each.ok for each in await abilities_of(pool.entry(0), pool.worker(0))}
+    async with serving(send) as wire, Pool([entry_for("chat", wire.url, **settings)]).open() as pool:
+        return {each.name: each.ok for each in await abilities_of(pool.entry(0), pool.worker(0))}
 
 
 ABILITIES = "system role", "history", "alternation", "streaming", "natural end", "token limit", "context", "grammar"
@@ -74,13 +72,8 @@ async def test_what_a_server_lacks_is_found_and_nothing_else(lacks: str) -> None
     assert await found(lacks) == {name: name != lacks for name in (*ABILITIES, "tools")}
 
 
-async def test_what_the_provider_does_not_have_is_not_tried() -> None:
-    abilities = await found("", stream=False)
-
-    assert abilities["streaming"] is None
-
-
-async def test_the_stated_context_is_what_is_tried() -> None:
+async def test_what_is_not_known_is_not_tried_and_a_stated_context_is() -> None:
+    assert (await found("", stream=False))["streaming"] is None
     assert (await found("context", options={"context": 2000}))["context"]
     assert not (await found("context", options={"context": 4000}))["context"]
 

@@ -22,25 +22,19 @@ PRICES = Prices(input=1.0, output=10.0, cached=0.5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_reply_has_text_finish_tokens_model_and_cost(kind: str) -> None:
+async def test_a_reply_has_text_finish_tokens_model_and_cost_whole_and_in_pieces(kind: str) -> None:
+    pieces: list[str] = []
     async with serving(as_json(good_body(kind))) as wire:
         got, unpriced = [await ask(entry_for(kind, wire.url, prices=prices)) for prices in (PRICES, None)]
+    async with serving(stream(*good_events(kind))) as wire:
+        streamed = await ask(entry_for(kind, wire.url, prices=PRICES), call(on_delta=pieces.append))
 
     assert (got.text, got.finish, got.usage, got.model) == (ANSWER, "stop", Usage(11, 5), "m-1")
     assert unpriced.paid_usd is unpriced.list_usd is None
     assert got.paid_usd == got.list_usd == pytest.approx((11 * 1.0 + 5 * 10.0) / 1e6)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_streamed_reply_is_the_same_and_its_pieces_join_to_the_text(kind: str) -> None:
-    pieces: list[str] = []
-
-    async with serving(stream(*good_events(kind))) as wire:
-        got = await ask(entry_for(kind, wire.url), call(on_delta=pieces.append))
-
-    assert "".join(pieces) == got.text == ANSWER
+    assert streamed == got
+    assert "".join(pieces) == ANSWER
     assert len(pieces) == 3
-    assert (got.finish, got.usage, got.model) == ("stop", Usage(11, 5), "m-1")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,35 +45,23 @@ async def test_tokens_that_the_server_does_not_count_are_charged_at_their_bytes(
     assert got.usage == Usage(14, 20)
 
 
+def _choice(message: dict[str, Any], reason: str | None = "stop") -> dict[str, Any]:
+    return {"choices": [{"message": message, **({} if reason is None else {"finish_reason": reason})}]}
+
+
+TOO_LONG = {"incomplete_details": {"reason": "max_output_tokens"}}
 FINISHES = [
-    (
-        "chat",
-        {"choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]},
-        "refusal",
-        "No.",
-    ),
-    ("chat", {"choices": [{"message": {"content": " "}, "finish_reason": "stop"}]}, "empty", " "),
-    ("chat", {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}, "out_of_tokens", ""),
-    ("chat", {"choices": [{"message": {"reasoning_content": "hm"}, "finish_reason": "stop"}]}, "only_thinking", ""),
-    (
-        "chat",
-        {"choices": [{"message": {"tool_calls": [{"id": "1"}]}, "finish_reason": "tool_calls"}]},
-        "tool_calls",
-        "",
-    ),
-    ("chat", {"choices": [{"message": {"content": [{"type": "text", "text": "A"}]}}]}, "stop", "A"),
-    ("responses", {"incomplete_details": {"reason": "max_output_tokens"}}, "length", ANSWER),
-    ("responses", {"incomplete_details": {"reason": "content_filter"}}, "filtered", ANSWER),
+    ("chat", _choice({"content": None, "refusal": "No."}), "refusal", "No."),
+    ("chat", _choice({"content": " "}), "empty", " "),
+    ("chat", _choice({"content": None}, "length"), "out_of_tokens", ""),
+    ("chat", _choice({"reasoning_content": "hm"}), "only_thinking", ""),
+    ("chat", _choice({"tool_calls": [{"id": "1"}]}, "tool_calls"), "tool_calls", ""),
+    ("chat", _choice({"content": [{"type": "text", "text": "A"}]}, None), "stop", "A"),
     ("responses", {"output": [{"content": [{"type": "refusal", "refusal": "No."}]}]}, "refusal", "No."),
     ("responses", {"output": []}, "empty", ""),
     ("responses", {"output": [{"type": "reasoning"}]}, "only_thinking", ""),
     ("responses", {"output": [{"type": "function_call"}]}, "tool_calls", ""),
-    (
-        "responses",
-        {"output": [{"type": "reasoning"}], "incomplete_details": {"reason": "max_output_tokens"}},
-        "out_of_tokens",
-        "",
-    ),
+    ("responses", {"output": [{"type": "reasoning"}], **TOO_LONG}, "out_of_tokens", ""),
     ("anthropic", {"stop_reason": "refusal", "content": []}, "refusal", ""),
     ("anthropic", {"content": [{"type": "thinking", "thinking": "hm"}]}, "only_thinking", ""),
     ("anthropic", {"content": [{"type": "tool_use"}], "stop_reason": "tool_use"}, "tool_calls", ""),
@@ -97,39 +79,21 @@ async def test_cut_refused_filtered_and_empty_replies_are_told_apart(
     assert (got.finish, got.text) == (finish, text)
 
 
+CACHED = {"cached_tokens": 3, "cache_write_tokens": 2}
+CHAT = {"prompt_tokens": 9, "completion_tokens": 7}
+OTHERS = {"input_tokens": 9, "output_tokens": 7}
 USAGES = [
-    (
-        "chat",
-        {
-            "prompt_tokens": 9,
-            "completion_tokens": 7,
-            "completion_tokens_details": {"reasoning_tokens": 4},
-            "prompt_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
-        },
-        Usage(9, 7, 4, 3, 2),
-    ),
-    ("chat", {"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 116}, Usage(9, 107, 100)),
-    (
-        "responses",
-        {
-            "input_tokens": 9,
-            "output_tokens": 7,
-            "output_tokens_details": {"reasoning_tokens": 4},
-            "input_tokens_details": {"cached_tokens": 3, "cache_write_tokens": 2},
-        },
-        Usage(9, 7, 4, 3, 2),
-    ),
-    (
-        "anthropic",
-        {
-            "input_tokens": 9,
-            "output_tokens": 7,
-            "cache_read_input_tokens": 3,
-            "cache_creation_input_tokens": 2,
-            "output_tokens_details": {"thinking_tokens": 4},
-        },
-        Usage(14, 7, 4, 3, 2),
-    ),
+    ("chat", {**CHAT, "completion_tokens_details": {"reasoning_tokens": 4}}, Usage(9, 7, 4)),
+    ("chat", {**CHAT, "prompt_tokens_details": CACHED}, Usage(9, 7, 0, 3, 2)),
+    ("chat", {**CHAT, "prompt_tokens_details": {"cached_tokens": 1000}}, Usage(9, 7, 0, 9)),
+    ("chat", {**CHAT, "total_tokens": 116}, Usage(9, 107, 100)),
+    ("chat", {**CHAT, "total_tokens": 10**400}, Usage(9, 7)),
+    ("chat", {"total_tokens": 200}, Usage(14, 186, 166)),
+    ("chat", {"prompt_tokens": 2**53, "completion_tokens": 0}, Usage(2**53, 0)),
+    ("responses", {**OTHERS, "output_tokens_details": {"reasoning_tokens": 4}}, Usage(9, 7, 4)),
+    ("responses", {**OTHERS, "input_tokens_details": CACHED}, Usage(9, 7, 0, 3, 2)),
+    ("anthropic", {**OTHERS, "output_tokens_details": {"thinking_tokens": 4}}, Usage(9, 7, 4)),
+    ("anthropic", {**OTHERS, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2}, Usage(14, 7, 0, 3, 2)),
 ]
 
 
@@ -137,8 +101,8 @@ USAGES = [
 async def test_thinking_and_cached_tokens_are_counted_as_each_provider_means_them(
     kind: str, usage: dict[str, Any], expected: Usage
 ) -> None:
-    async with serving(as_json(good_body(kind, usage=usage))) as wire:
-        got = await ask(entry_for(kind, wire.url))
+    async with serving(as_json(good_body(kind, "é" * 10, usage=usage))) as wire:
+        got = await ask(entry_for(kind, wire.url), call("é" * 7))
 
     assert got.usage == expected
 
@@ -156,25 +120,6 @@ async def test_a_count_that_cannot_be_right_is_charged_at_its_bound(kind: str, v
             got.append((await ask(entry_for(kind, wire.url), call("é" * 7))).usage)
 
     assert got == [Usage(14, 5), Usage(11, 20), Usage(14, 20), Usage(14, 5), Usage(14, 20)]
-
-
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        ({"total_tokens": 200}, Usage(14, 186, 166)),
-        ({"prompt_tokens": 9, "completion_tokens": 7, "total_tokens": 10**400}, Usage(9, 7)),
-        ({"prompt_tokens": 2**53, "completion_tokens": 0}, Usage(2**53, 0)),
-        (
-            {"prompt_tokens": 9, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 1000}},
-            Usage(9, 7, 0, 9),
-        ),
-    ],
-)
-async def test_counts_that_say_a_part_are_used_as_far_as_they_go(usage: dict[str, Any], expected: Usage) -> None:
-    async with serving(as_json(good_body("chat", "é" * 10, usage=usage))) as wire:
-        got = await ask(entry_for("chat", wire.url), call("é" * 7))
-
-    assert got.usage == expected
 
 
 def _labelled(body: bytes, label: str) -> bytes:
@@ -304,18 +249,18 @@ async def test_a_responses_request_holds_effort_and_is_not_stored() -> None:
     request = await _sent("responses", reasoning_effort="minimal", max_tokens=77)
 
     assert request.path == "/v1/responses"
-    assert request.body["reasoning"] == {"effort": "minimal"}
-    assert request.body["max_output_tokens"] == 77
-    assert request.body["store"] is False
+    assert request.body.items() >= {"reasoning": {"effort": "minimal"}, "max_output_tokens": 77, "store": False}.items()
 
 
 async def test_anthropic_thinks_within_a_budget_that_comes_on_top_of_the_reply() -> None:
     request = await _sent("anthropic", thinking_budget=2000, max_tokens=100, temperature=0.2, top_p=0.9)
+    silent = await _sent("anthropic", thinking_budget=0)
 
     assert request.path == "/v1/messages"
     assert request.body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
     assert request.body["max_tokens"] == 2100
     assert not {"temperature", "top_p"} & set(request.body)
+    assert silent.body["thinking"] == {"type": "disabled"}
 
 
 async def test_google_gets_its_thinking_budget_in_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,38 +275,17 @@ async def test_google_gets_its_thinking_budget_in_its_own_place(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_openai_or_anthropic_key_goes_to_another_server(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "planted-openai-key")
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "planted-anthropic-key")
-
-    request = await _sent(kind)
-
-    assert "planted" not in json.dumps(request.headers)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 async def test_keys_and_secret_headers_come_from_the_environment(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", " planted-key\n")
     monkeypatch.setenv("MY_TOKEN", "planted-token")
 
-    request = await _sent(kind, api_key_env="MY_KEY", headers_env={"X-Auth-Token": "MY_TOKEN"})
+    keyed = (await _sent(kind, api_key_env="MY_KEY", headers_env={"X-Auth-Token": "MY_TOKEN"})).headers
+    azure = (await _sent(kind, headers_env={"api-key": "MY_KEY"})).headers
+    own = (await _sent(kind, headers_env={"authorization": "MY_KEY"})).headers
 
-    assert request.headers["authorization"] == "Bearer planted-key"
-    assert request.headers["x-auth-token"] == "planted-token"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_server_without_a_key_gets_none(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "planted-key")
-
-    plain = await _sent(kind)
-    azure = await _sent(kind, headers_env={"api-key": "MY_KEY"})
-    own = await _sent(kind, headers_env={"authorization": "MY_KEY"})
-
-    assert "authorization" not in plain.headers
-    assert "authorization" not in azure.headers
-    assert azure.headers["api-key"] == "planted-key"
-    assert own.headers["authorization"] == "planted-key"
+    assert (keyed["authorization"], keyed["x-auth-token"]) == ("Bearer planted-key", "planted-token")
+    assert (azure["api-key"], "authorization" in azure) == ("planted-key", False)
+    assert own["authorization"] == "planted-key"
 
 
 async def test_two_hundred_calls_at_once_keep_their_connections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ from tests.workers.wire import call
 
 from wfdsl import Conductor, RunFailed
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
+from wfdsl.protocols import Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
-from wfdsl.workers.scripted import ScriptedWorker
+from wfdsl.workers.scripted import Line, ScriptedWorker
 
 
 async def shout(messages: list[dict[str, Any]]) -> str:
@@ -34,17 +34,17 @@ async def test_functions_become_workers_under_their_own_names() -> None:
     assert {reply.paid_usd for reply in replies} == {0.0}
 
 
-def test_a_function_that_is_not_async_is_refused() -> None:
-    def plain(messages: list[dict[str, Any]]) -> str:
-        return ""
-
-    with pytest.raises(UsageError, match="async def plain"):
-        Pool.from_functions([plain])  # type: ignore[list-item]
+def plain(messages: list[dict[str, Any]]) -> str:
+    return ""
 
 
-def test_a_wrong_number_of_names_is_refused() -> None:
-    with pytest.raises(UsageError, match="2 functions need 2 names; there are 1"):
-        Pool.from_functions([shout, twice], names=["one"])
+@pytest.mark.parametrize(
+    ("functions", "names", "message"),
+    [([plain], None, "async def plain"), ([shout, twice], ["one"], "2 functions need 2 names; there are 1")],
+)
+def test_functions_that_make_no_pool_are_refused(functions: list[Any], names: list[str] | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Pool.from_functions(functions, names=names)
 
 
 async def test_a_function_cannot_change_the_messages_of_others() -> None:
@@ -107,50 +107,36 @@ async def test_a_slow_function_ends_at_the_deadline() -> None:
     assert (failed.value.retryable, failed.value.sent) == (True, True)
 
 
-async def test_a_script_answers_line_by_line_and_keeps_the_calls() -> None:
-    worker = ScriptedWorker(["one two", Reply("three", "length"), WorkerFailure("down", retryable=True, status=503)])
+async def test_a_script_answers_line_by_line_in_words_and_keeps_the_calls() -> None:
+    lines: list[Line] = [
+        "  one two\nthree ",
+        Reply("four", "length"),
+        WorkerFailure("down", retryable=True, status=503),
+    ]
+    worker, pieces = ScriptedWorker(lines), list[str]()
 
-    first, second = await worker(call("a b c")), await worker(call("d"))
+    first, second = await worker(call("a b c", on_delta=pieces.append)), await worker(call("d"))
     with pytest.raises(WorkerFailure, match="down") as failed:
         await worker(call("e"))
-
-    assert (first.text, first.usage) == ("one two", Usage(3, 2))
-    assert (second.text, second.finish) == ("three", "length")
-    assert failed.value.status == 503
-    assert [asked.messages[0]["content"] for asked in worker.calls] == ["a b c", "d", "e"]
-
-
-async def test_a_script_at_its_end_fails_and_says_so() -> None:
-    worker = ScriptedWorker(["only"])
-    await worker(call())
-
-    with pytest.raises(WorkerFailure, match="the script has 1 lines, and this is call 2"):
-        await worker(call())
-
-
-async def test_a_script_streams_its_words() -> None:
-    pieces: list[str] = []
-
-    await ScriptedWorker(["  one two\nthree "])(call(on_delta=pieces.append))
+    with pytest.raises(WorkerFailure, match="the script has 3 lines, and this is call 4"):
+        await worker(call("f"))
 
     assert pieces == ["  one ", "two\n", "three "]
+    assert (first.text, first.usage) == ("".join(pieces), Usage(3, 3))
+    assert (second.text, second.finish) == ("four", "length")
+    assert failed.value.status == 503
+    assert [asked.messages[0]["content"] for asked in worker.calls] == ["a b c", "d", "e", "f"]
 
 
-async def test_a_script_in_a_pool_file_may_call_a_tool() -> None:
-    call = {"tool": "weather", "arguments": {"city": "Paris"}}
-    pool = Pool([WorkerEntry(name="s", provider="scripted", options={"replies": [call]})])
-
-    async with pool.open():
-        reply = await pool.worker(0)(Call(({"role": "user", "content": "x"},)))
-
-    assert [(each.name, each.arguments) for each in reply.tool_calls] == [("weather", '{"city": "Paris"}')]
-
-
-async def test_a_pool_file_may_hold_a_script() -> None:
-    entry = WorkerEntry(name="s", provider="scripted", options={"replies": ["a", "b"], "repeat": True})
+async def test_a_pool_file_may_hold_a_script_and_calls_of_tools() -> None:
+    called = {"tool": "weather", "arguments": {"city": "Paris"}}
+    entry = WorkerEntry(name="s", provider="scripted", options={"replies": ["a", called], "repeat": True})
     worker = Pool([entry]).worker(0)
 
-    assert [(await worker(call())).text for _ in range(3)] == ["a", "b", "a"]
+    replies = [await worker(call()) for _ in range(3)]
+
+    assert [each.text for each in replies] == ["a", "", "a"]
+    assert [(each.name, each.arguments) for each in replies[1].tool_calls] == [("weather", '{"city": "Paris"}')]
 
 
 @pytest.mark.parametrize("options", [{}, {"replies": []}, {"replies": "text"}, {"replies": [1]}])

@@ -10,7 +10,6 @@ from tests.workers.wire import as_json, ask, call, entry_for, good_body, reply, 
 
 from wfdsl import UsageError, WorkerEntry
 from wfdsl.protocols import WorkerFailure
-from wfdsl.workers.call_settings import dialect_of
 
 GRAMMAR = 'root ::= "yes" | "no"\n'
 WITH_GRAMMAR = call(settings={"grammar": GRAMMAR})
@@ -42,35 +41,20 @@ async def test_a_server_is_sent_the_grammar_under_the_name_that_it_knows(
     assert request.body == {**usual, **body}
 
 
-@pytest.mark.parametrize("kind", ["anthropic", "responses"])
-async def test_an_api_that_takes_no_grammar_refuses_it_before_anything_is_sent(kind: str) -> None:
-    async with serving(as_json(good_body(kind))) as wire:
-        with pytest.raises(UsageError, match=r'worker "w": .* takes no grammar; leave the grammar out'):
-            await ask(entry_for(kind, wire.url), WITH_GRAMMAR)
-
-    assert wire.requests == []
+OWN_SERVERS = [WorkerEntry(name="w", provider=provider, model="m") for provider in ("openai", "google")]
 
 
-@pytest.mark.parametrize("provider", ["openai", "google"])
-async def test_a_provider_s_own_server_takes_no_grammar(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["anthropic", "responses", *OWN_SERVERS])
+async def test_an_api_that_takes_no_grammar_refuses_it_before_anything_is_sent(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("GEMINI_API_KEY", "none")
+    async with serving(as_json(good_body("chat"))) as wire:
+        with pytest.raises(UsageError, match=r'worker "w": .* takes no grammar; leave the grammar out'):
+            await ask(kind if isinstance(kind, WorkerEntry) else entry_for(kind, wire.url), WITH_GRAMMAR)
 
-    with pytest.raises(UsageError, match=f"{provider} takes no grammar"):
-        await ask(WorkerEntry(name="w", provider=provider, model="m"), WITH_GRAMMAR)
-
-
-@pytest.mark.parametrize(
-    ("entry", "dialect"),
-    [
-        (WorkerEntry(name="w", provider="local"), "gbnf"),
-        (WorkerEntry(name="w", provider="transformers"), "llguidance"),
-        (WorkerEntry(name="w", provider="openai", base_url="http://h/v1"), "gbnf"),
-        (WorkerEntry(name="w", provider="openai", base_url="http://h/v1", grammar_dialect="llguidance"), "llguidance"),
-    ],
-)
-def test_the_dialect_is_the_provider_s_unless_the_entry_says_otherwise(entry: WorkerEntry, dialect: str) -> None:
-    assert dialect_of(entry) == dialect
+    assert wire.requests == []
 
 
 @pytest.mark.parametrize(

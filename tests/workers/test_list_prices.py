@@ -70,7 +70,12 @@ def test_a_model_that_is_not_on_it_has_none(provider: str, model: str, url: str 
     assert list_prices(provider, model, url) is None
 
 
-def test_a_long_prompt_costs_what_its_tier_says() -> None:
+def test_cached_tokens_and_long_prompts_have_prices_of_their_own() -> None:
+    read, written = Usage(1_000_000, 0, 0, 400_000), Usage(1_000_000, 0, 0, 0, 400_000)
+    assert Prices(input=2.0, output=10.0, cached=0.5).usd(read) == pytest.approx(0.6 * 2 + 0.4 * 0.5)
+    assert Prices(input=2.0, output=1.0).usd(read) == pytest.approx(2.0)
+    assert Prices(input=2, output=1, cache_write=2.5).usd(written) == pytest.approx(2.2)
+
     tier = PriceTier(above=200_000, input=2.0, output=20.0, cached=0.5)
     prices = Prices(input=1.0, output=10.0, tiers=(tier,))
 

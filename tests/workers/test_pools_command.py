@@ -35,6 +35,14 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return code, out, err
 
 
+def _at(file: Path, url: str, *workers: str) -> str:
+    """A pool file of workers of one model at a server, each with these further lines."""
+    base = f'provider = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
+    parts = (f'[[pool.workers]]\nname = "w{at}"\n{base}{more}\n' for at, more in enumerate(workers))
+    file.write_text("".join(parts))
+    return str(file)
+
+
 def _lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
@@ -108,14 +116,16 @@ def test_a_pipe_as_a_pool_file_is_refused_at_once(capsys: pytest.CaptureFixture[
 def test_list_names_every_pool(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _run(capsys, "list")
 
-    assert code == 0
-    assert [line.split()[0] for line in out.splitlines()[:3]] == ["local", "paper", "paper-unconstrained"]
+    assert (code, [line.split()[0] for line in out.splitlines()[:3]]) == (0, ["local", "paper", "paper-unconstrained"])
 
 
 def test_show_tells_what_is_known_about_each_worker(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _run(capsys, "show", pool_file)
+    shown = json.loads(_run(capsys, "show", pool_file, "--json")[1])
 
     assert code == 0
+    assert (shown["name"], [worker["name"] for worker in shown["workers"]]) == ("mine", ["good", "bad", "keyless"])
+    assert shown["workers"][0]["temperature"] == 0.5
     assert out.splitlines()[0] == "mine  Three of a kind"
     for part in (
         " 0  good  answers",
@@ -127,15 +137,6 @@ def test_show_tells_what_is_known_about_each_worker(pool_file: str, capsys: pyte
         "fallback good",
     ):
         assert part in out
-
-
-def test_show_as_json_can_be_read_again(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = _run(capsys, "show", pool_file, "--json")
-
-    shown = json.loads(out)
-    assert code == 0
-    assert (shown["name"], [worker["name"] for worker in shown["workers"]]) == ("mine", ["good", "bad", "keyless"])
-    assert shown["workers"][0]["temperature"] == 0.5
 
 
 def test_check_asks_each_worker_and_fails_if_one_does(pool_file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +154,8 @@ def test_init_writes_a_pool_of_the_servers_models(
     httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_KEY", "planted-key")
-    models = {"object": "list", "data": [{"id": "llama3:8b"}, {"id": 'odd "name"'}, {"id": None}, "nonsense"]}
+    told = [{"id": "llama3:8b", "max_model_len": 8192}, {"id": 'odd "name"', "max_model_len": "many"}]
+    models = {"object": "list", "data": [*told, {"id": None}, "nonsense"]}
     bearer = {"Authorization": "Bearer planted-key"}
     httpserver.expect_request("/v1/models", headers=bearer).respond_with_json(models)
     file = tmp_path / "new.toml"
@@ -166,19 +168,8 @@ def test_init_writes_a_pool_of_the_servers_models(
     assert f"wfdsl pools check {file}" in out
     assert (pool.name, pool.names) == ("my-pool", ("llama3:8b", 'odd "name"'))
     assert {(entry.base_url, entry.api_key_env) for entry in pool} == {(url, "SERVER_KEY")}
+    assert [entry.options for entry in pool] == [{"context": 8192}, {}]
     assert "planted-key" not in file.read_text()
-
-
-def test_init_writes_the_contexts_that_the_server_tells(
-    httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    models = [{"id": "told", "max_model_len": 8192}, {"id": "not told"}, {"id": "odd", "max_model_len": "many"}]
-    httpserver.expect_request("/v1/models").respond_with_json({"data": models})
-
-    _run(capsys, "init", "--base-url", httpserver.url_for("/v1"), "-o", str(tmp_path / "new.toml"))
-
-    pool = Pool.load(str(tmp_path / "new.toml"))
-    assert {entry.model: entry.options for entry in pool} == {"told": {"context": 8192}, "not told": {}, "odd": {}}
 
 
 def test_check_asks_as_a_run_does(httpserver: HTTPServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,14 +180,10 @@ def test_check_asks_as_a_run_does(httpserver: HTTPServer, tmp_path: Path, capsys
         return Response(json.dumps(refusal if refused else REPLY), 422 if refused else 200)
 
     httpserver.expect_request("/v1/chat/completions").respond_with_handler(answer)
-    base = f'base_url = "{httpserver.url_for("/v1")}"\nprovider = "openai"\nmodel = "m"\n'
-    file = tmp_path / "pool.toml"
-    file.write_text(
-        f'[[pool.workers]]\nname = "a"\n{base}\n[[pool.workers]]\nname = "b"\n{base}stream_options = false\n'
-        f'[[pool.workers]]\nname = "c"\n{base}stream = false\n'
-    )
+    lines = ("", "stream_options = false", "stream = false")
+    file = _at(tmp_path / "pool.toml", httpserver.url_for("/v1"), *lines)
 
-    code, out, _ = _run(capsys, "check", str(file), "--json")
+    code, out, _ = _run(capsys, "check", file, "--json")
 
     assert code == 3
     assert [line["ok"] for line in _lines(out)] == [False, True, True]
@@ -207,17 +194,12 @@ def test_check_names_the_model_that_was_probably_meant(
 ) -> None:
     refusal = {"error": {"message": "no such model"}}
     httpserver.expect_request("/v1/chat/completions").respond_with_json(refusal, status=404)
-    httpserver.expect_request("/v1/models").respond_with_json({"data": [{"id": "qwen3-32b"}, {"id": "llama"}]})
-    file = tmp_path / "pool.toml"
-    file.write_text(
-        f'[[pool.workers]]\nname = "a"\nbase_url = "{httpserver.url_for("/v1")}"\nprovider = "openai"\n'
-        'model = "qwen3-23b"\n'
-    )
+    httpserver.expect_request("/v1/models").respond_with_json({"data": [{"id": "m2"}, {"id": "llama"}]})
 
-    code, out, _ = _run(capsys, "check", str(file))
+    code, out, _ = _run(capsys, "check", _at(tmp_path / "pool.toml", httpserver.url_for("/v1"), ""))
 
     assert code == 3
-    assert '; the server has "qwen3-32b"' in out
+    assert '; the server has "m2"' in out
 
 
 def test_check_says_how_long_it_waited(
@@ -227,10 +209,8 @@ def test_check_says_how_long_it_waited(
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
-        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-        file = tmp_path / "pool.toml"
-        file.write_text(f'[[pool.workers]]\nname = "a"\nbase_url = "{url}"\nprovider = "openai"\nmodel = "m"\n')
-        code, out, _ = _run(capsys, "check", str(file))
+        file = _at(tmp_path / "pool.toml", f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", "")
+        code, out, _ = _run(capsys, "check", file)
 
     assert code == 3
     assert "no complete reply within 0.3 s" in out

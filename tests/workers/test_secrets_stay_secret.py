@@ -209,17 +209,13 @@ async def test_the_query_of_a_base_url_comes_after_the_path(kind: str) -> None:
     assert with_query == f"{plain}?api-version=2024-05-01-preview&region=eu"
 
 
-@pytest.mark.parametrize("name", ["api_key", "key", "subscription-key", "access_token", "sig", "code", "X-Auth"])
-def test_a_secret_in_a_url_is_refused_without_being_shown(name: str) -> None:
-    with pytest.raises(ValueError, match=f"the parameter {name} looks like a secret") as refused:
-        entry_for("chat", f"http://h/v1?api-version=1&{name}={KEYS[1]}")
-
-    assert KEYS[1] not in _everything_about(refused.value)
-
-
 @pytest.mark.parametrize(
     "url",
     [
+        *(
+            f"http://h/v1?api-version=1&{name}={KEYS[1]}"
+            for name in ("api_key", "key", "subscription-key", "access_token", "sig", "code", "X-Auth")
+        ),
         f"http://h/v1/@user:{KEYS[1]}@x",
         f"http://user:{KEYS[1]}@h",
         "socks5://h",
@@ -230,47 +226,38 @@ def test_a_secret_in_a_url_is_refused_without_being_shown(name: str) -> None:
         "http://h/v1?a=1&a=2",
     ],
 )
-def test_a_base_url_that_cannot_be_right_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match=r"password|not a URL|twice") as refused:
+def test_a_base_url_with_a_secret_or_that_cannot_be_right_is_refused_without_being_shown(url: str) -> None:
+    with pytest.raises(ValueError, match=r"looks like a secret|password|not a URL|twice") as refused:
         WorkerEntry(name="w", provider="openai", model="m", base_url=url)
 
     assert KEYS[1] not in _everything_about(refused.value)
 
 
-async def test_an_error_that_quotes_a_long_part_of_the_path_does_not_show_it() -> None:
-    secret = "planted0part0of0a0path"
-    async with serving(reply(f'{{"error": "no route for /{secret}/v1"}}'.encode(), status=404)) as wire:
-        entry = entry_for("chat", f"{wire.url}/{secret}")
-        failure = await failure_of(entry)
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/planted0part0of0a0path", {}),
+        ("?version=2024&route=planted0part0of0a0path", {}),
+        ("", {"headers": {"X-Route": "planted0part0of0a0path"}}),
+    ],
+    ids=["path", "parameter", "header"],
+)
+async def test_an_error_that_quotes_a_long_part_of_the_address_or_a_header_does_not_show_it(
+    path: str, fields: dict[str, Any]
+) -> None:
+    said = b'{"error": {"message": "no route for planted0part0of0a0path at version 2024"}}'
+    async with serving(reply(said, status=404)) as wire:
+        entry = entry_for("chat", wire.url, **fields)
+        failure = await failure_of(entry.model_copy(update={"base_url": f"{entry.base_url}{path}"}))
 
-    assert secret in wire.requests[0].path
-    assert secret not in str(failure)
-
-
-async def test_an_error_that_quotes_a_long_parameter_does_not_show_its_value() -> None:
-    async with serving(
-        reply(b'{"error": {"message": "no planted-0123456789abc at version 2024"}}', status=401)
-    ) as wire:
-        entry = entry_for("chat", wire.url)
-        url = f"{entry.base_url}?version=2024&route=planted-0123456789abc"
-        with pytest.raises(WfdslError, match=r"no \[key hidden\] at version 2024"):
-            await ask(entry.model_copy(update={"base_url": url}))
-
-
-async def test_an_error_that_quotes_a_plain_header_does_not_show_its_value() -> None:
-    async with serving(reply(b'{"error": {"message": "bad X-Route: planted-value-1"}}', status=401)) as wire:
-        with pytest.raises(WfdslError) as raised:
-            await ask(entry_for("chat", wire.url, headers={"X-Route": "planted-value-1"}))
-
-    assert str(raised.value).startswith("HTTP 401: bad X-Route: [key hidden]; ")
+    assert "planted" in f"{wire.requests[0]}"
+    assert "no route for [key hidden] at version 2024" in str(failure)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_pool_entry_or_worker_shows_a_key(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED_KEY", KEYS[0])
-    pool = Pool([entry_for(kind, "http://127.0.0.1:9", api_key_env="PLANTED_KEY")])
-
-    async with pool.open():
+    async with Pool([entry_for(kind, "http://127.0.0.1:9", api_key_env="PLANTED_KEY")]).open() as pool:
         worker: Any = pool.worker(0)
         shown = [repr(pool), repr(pool.entry(0)), repr(worker), repr(worker.worker), pool.entry(0).model_dump_json()]
         stored = pickle.dumps(pool)
@@ -318,13 +305,6 @@ def test_a_key_in_a_pool_file_is_refused_without_being_shown(
     assert code == 2
     assert "_env" in shown, "the message says where a key belongs"
     assert not [key for key in KEYS if key in shown]
-
-
-def test_an_entry_that_python_code_gives_a_key_is_refused_without_showing_it() -> None:
-    with pytest.raises(ValueError, match="looks like a key") as refused:
-        WorkerEntry(name="a", provider="openai", model="m", system_prompt=f"Your key is {KEYS[0]}")
-
-    assert KEYS[0] not in _everything_about(refused.value)
 
 
 def test_a_scrubber_hides_what_it_was_told_and_what_looks_like_a_key() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.workers.wire import KINDS, as_json, ask, entry_for, failure_of, good_body, serving, stream
 
+from wfdsl.errors import WfdslError
 from wfdsl.protocols import Call, Message, ToolCall
 from wfdsl.workers.function import FunctionWorker
 
@@ -85,10 +86,10 @@ async def sent(kind: str, asked: Call, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_tool_call_is_read_whole_and_in_pieces(kind: str, *, streams: bool) -> None:
     asked = Call((QUESTION,), settings=SETTINGS, on_delta=(lambda _: None) if streams else None)
-    async with serving(stream(*pieces(kind)) if streams else as_json(called(kind))) as wire:
+    async with serving(stream(*pieces(kind)) if streams else as_json(called(kind, text="Let me see."))) as wire:
         found = await ask(entry_for(kind, wire.url), asked)
 
-    assert found.finish == "tool_calls"
+    assert (found.text, found.finish) == ("" if streams else "Let me see.", "tool_calls")
     assert [(call.id, call.name, json.loads(call.arguments)) for call in found.tool_calls] == [
         ("c1", "weather", {"city": "Paris"})
     ]
@@ -173,6 +174,15 @@ async def test_tools_and_results_in_anthropics_api() -> None:
     ]
 
 
+async def test_a_custom_tool_of_which_anthropic_makes_a_function_is_called_with_a_text() -> None:
+    block = {"type": "tool_use", "id": "c1", "name": "code", "input": {"input": "aaa"}}
+    body = good_body("anthropic") | {"content": [block], "stop_reason": "tool_use"}
+    async with serving(as_json(body)) as wire:
+        found = await ask(entry_for("anthropic", wire.url), Call((QUESTION,), settings={"tools": [CODE]}))
+
+    assert found.tool_calls == (ToolCall("c1", "code", "aaa", custom=True),)
+
+
 async def test_anthropic_does_not_think_where_tools_are_offered() -> None:
     asked = Call((QUESTION,), settings=SETTINGS)
 
@@ -218,8 +228,9 @@ async def test_what_a_worker_cannot_do_is_refused_and_not_ignored() -> None:
     async def function(messages: list[dict[str, Any]]) -> str:
         return "x"
 
-    with pytest.raises(Exception, match="takes no tools"):
-        await FunctionWorker(function)(Call((QUESTION,), settings=SETTINGS))
+    for settings in (SETTINGS, {"grammar": "root ::= x"}):
+        with pytest.raises(WfdslError, match=r"takes no (tools|grammar)"):
+            await FunctionWorker(function)(Call((QUESTION,), settings=settings))
     asked = Call((QUESTION,), settings={"response_format": {"type": "json_object"}})
     failure = await failure_of(entry_for("anthropic", "http://127.0.0.1:9"), asked)
     assert "takes a JSON schema" in str(failure)

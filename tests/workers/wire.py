@@ -110,55 +110,43 @@ def stream(*events: dict[str, Any] | str) -> bytes:
     return f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}".encode()
 
 
+CHAT_USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+USAGE = {"input_tokens": 11, "output_tokens": 5}
+
+
 def good_body(kind: str, text: str = ANSWER, **more: Any) -> dict[str, Any]:
     """The answer that each API gives when all is well."""
     if kind == "chat":
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
-        return {"id": "1", "object": "chat.completion", "model": "m-1", "choices": [choice], "usage": usage, **more}
+        return {
+            "id": "1",
+            "object": "chat.completion",
+            "model": "m-1",
+            "choices": [choice],
+            "usage": CHAT_USAGE,
+            **more,
+        }
+    part = {"type": "output_text" if kind == "responses" else "text", "text": text}
+    message = {"type": "message", "role": "assistant", "content": [part]}
     if kind == "responses":
-        content = {"type": "output_text", "text": text, "annotations": []}
-        message = {"type": "message", "role": "assistant", "content": [content]}
-        usage = {"input_tokens": 11, "output_tokens": 5, "total_tokens": 16}
-        return {"id": "1", "model": "m-1", "status": "completed", "output": [message], "usage": usage, **more}
-    part = {"type": "text", "text": text}
-    usage = {"input_tokens": 11, "output_tokens": 5}
-    return {
-        "type": "message",
-        "model": "m-1",
-        "role": "assistant",
-        "content": [part],
-        "stop_reason": "end_turn",
-        "usage": usage,
-        **more,
-    }
+        return {"id": "1", "model": "m-1", "status": "completed", "output": [message], "usage": USAGE, **more}
+    return {**message, "model": "m-1", "stop_reason": "end_turn", "usage": USAGE, **more}
 
 
 def good_events(kind: str) -> list[dict[str, Any] | str]:
     """The same answer, piece by piece."""
     if kind == "chat":
-        chunks: list[dict[str, Any] | str] = [
-            {"model": "m-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in PIECES
-        ]
-        last: dict[str, Any] = {"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-        counts: dict[str, Any] = {
-            "choices": [],
-            "usage": {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16},
-        }
-        return [*chunks, last, counts, "[DONE]"]
+        deltas: list[dict[str, Any]] = [{"delta": {"content": piece}} for piece in PIECES]
+        choices = [*deltas, {"delta": {}, "finish_reason": "stop"}]
+        chunks = [{"model": "m-1", "choices": [{"index": 0, **choice}]} for choice in choices]
+        return [*chunks, {"choices": [], "usage": CHAT_USAGE}, "[DONE]"]
     if kind == "responses":
-        deltas: list[dict[str, Any] | str] = [
-            {"type": "response.output_text.delta", "delta": piece} for piece in PIECES
-        ]
-        return [*deltas, {"type": "response.completed", "response": good_body(kind)}]
-    begin: dict[str, Any] = {
-        "type": "message_start",
-        "message": {"model": "m-1", "usage": {"input_tokens": 11, "output_tokens": 1}},
-    }
-    parts: list[dict[str, Any] | str] = [
-        {"type": "content_block_delta", "delta": {"type": "text_delta", "text": piece}} for piece in PIECES
-    ]
-    end: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}
+        texts = [{"type": "response.output_text.delta", "delta": piece} for piece in PIECES]
+        return [*texts, {"type": "response.completed", "response": good_body(kind)}]
+    begin = {"type": "message_start", "message": {"model": "m-1", "usage": {"input_tokens": 11, "output_tokens": 1}}}
+    parts = [{"type": "content_block_delta", "delta": {"type": "text_delta", "text": piece}} for piece in PIECES]
+    counts = {"input_tokens": None, "output_tokens": 5}  # a count with nothing in it replaces none
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": counts}
     return [begin, {"type": "ping"}, *parts, end, {"type": "message_stop"}]
 
 
@@ -177,8 +165,7 @@ def call(text: str = "What is it?", **more: Any) -> Call:
 
 async def ask(entry: WorkerEntry, asked: Call | None = None) -> Reply:
     """One call to the worker of an entry, as a pool makes it."""
-    pool = Pool([entry])
-    async with pool.open():
+    async with Pool([entry]).open() as pool:
         return await pool.worker(0)(asked or call())
 
 

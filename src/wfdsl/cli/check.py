@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.inputs import add_input_options, analyze_input, check_options_of, load_pool, print_diagnostics
-from wfdsl.cli.options import INPUT, OUTPUT, group
+from wfdsl.cli.inputs import add_input_options, analyze_input, check_options_of, print_diagnostics
+from wfdsl.cli.options import INPUT, OUTPUT, group, load_pool
 from wfdsl.cli.output import INVALID, OK, USAGE, print_json
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS, CheckConfig

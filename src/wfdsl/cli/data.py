@@ -47,9 +47,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     made = {name: actions.add_parser(name, help=about, description=about) for name, about in _ACTIONS.items()}
     for name in ("show", "convert", "check"):
-        _reading(made[name])
-    made["show"].add_argument("--json", action="store_true", help="print the tasks as JSON lines")
-    _output(made["convert"])
+        made[name].add_argument(
+            "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
+        )
+        add_row_options(made[name])
+        made[name].add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
+        made[name].add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
+    made["convert"].add_argument(
+        "-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)"
+    )
     _configure_select(made["select"])
     data_examples.configure(made["examples"])
 
@@ -57,19 +63,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
     return _EXECUTE[args.action](args)
-
-
-def _reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
-    )
-    add_row_options(parser)
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
-    parser.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
-
-
-def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)")
 
 
 def _configure_select(parser: argparse.ArgumentParser) -> None:
@@ -100,46 +93,30 @@ def _read(args: argparse.Namespace) -> list[Task]:
 
     columns = parse_mapping(args.map) if args.map else None
     tasks = load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
-    if args.action != "show":
-        print(f"{args.tasks}: read as {_kinds(tasks)}", file=sys.stderr)
+    if args.action != "show":  # which formats the tasks have and what they are graded as, such as `gsm8k: 3 math`
+        counts = sorted(Counter((task.source or "unnamed", task.kind) for task in tasks).items())
+        told = ", ".join(f"{source}: {count} {kind}" for (source, kind), count in counts)
+        print(f"{args.tasks}: read as {told}", file=sys.stderr)
     return tasks
 
 
-def _kinds(tasks: list[Task]) -> str:
-    """The formats of tasks and what they are graded as, such as `gsm8k: 3 math`."""
-    counts = Counter((task.source or "unnamed", task.kind) for task in tasks)
-    return ", ".join(f"{source}: {count} {kind}" for (source, kind), count in sorted(counts.items()))
-
-
 def _show(args: argparse.Namespace) -> int:
-    from wfdsl.tasks.task import task_line
-
     tasks = _read(args)
-    if args.json:
-        for task in tasks:
-            print(task_line(task))
-        return OK
-    print("\n".join(_summary(tasks)))
-    for task in tasks[: args.limit or _SHOWN]:
-        gold = _short(" ".join(task.gold.split()) or "none", _GOLD_CHARS)
-        print(f"\n{task.id}  ({task.kind})\n{_indented(task.question)}\n  gold: {gold}")
-    return OK
-
-
-def _summary(tasks: list[Task]) -> list[str]:
-    lines = [counted(len(tasks), "task")]
+    print(counted(len(tasks), "task"))
     for name, values in (
         ("kinds", Counter(task.kind for task in tasks)),
         ("sources", Counter(f"{task.source or 'unnamed'}{task.split and ' ' + task.split}" for task in tasks)),
         ("levels", Counter(str(task.metadata["level"]) for task in tasks if "level" in task.metadata)),
     ):
         if values:
-            lines.append(f"  {name}: " + ", ".join(f"{value} {count}" for value, count in sorted(values.items())))
-    return lines
-
-
-def _indented(question: str) -> str:
-    return "\n".join(f"  {line}" if line else "" for line in _short(question, _QUESTION_CHARS).split("\n"))
+            print(f"  {name}: " + ", ".join(f"{value} {count}" for value, count in sorted(values.items())))
+    for task in tasks[: args.limit or _SHOWN]:
+        question = "".join(
+            f"  {line}\n" if line else "\n" for line in _short(task.question, _QUESTION_CHARS).split("\n")
+        )
+        gold = _short(" ".join(task.gold.split()) or "none", _GOLD_CHARS)
+        print(f"\n{task.id}  ({task.kind})\n{question}  gold: {gold}")
+    return OK
 
 
 def _short(text: str, length: int) -> str:
@@ -147,17 +124,14 @@ def _short(text: str, length: int) -> str:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    return _write(_read(args), args.out)
-
-
-def _write(tasks: list[Task], out: str | None) -> int:
     from wfdsl.tasks.task import save_tasks, task_line
 
-    if out is None or out == "-":
+    tasks = _read(args)
+    if args.out in (None, "-"):
         for task in tasks:
             print(task_line(task))
     else:
-        print(f"{save_tasks(out, tasks)} tasks -> {out}", file=sys.stderr)
+        print(f"{save_tasks(args.out, tasks)} tasks -> {args.out}", file=sys.stderr)
     return OK
 
 
@@ -176,15 +150,12 @@ def _select(args: argparse.Namespace) -> int:
     made = manifest(mix, seed=args.seed, inputs=inputs, against=against)
     path = Path(f"{args.out}.manifest.json")
     path.write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(_counts(made["chosen"], made["left_out"], len(candidates)), file=sys.stderr)
+    out, kept = (
+        ", ".join(f"{name} {count}" for name, count in made[part].items()) or "none" for part in ("left_out", "chosen")
+    )
+    print(f"{len(candidates)} candidates; left out: {out}; chosen: {kept}", file=sys.stderr)
     print(f"{len(mix.tasks)} tasks -> {args.out}, manifest -> {path}", file=sys.stderr)
     return OK
-
-
-def _counts(chosen: dict[str, int], left_out: dict[str, int], candidates: int) -> str:
-    kept = ", ".join(f"{name} {count}" for name, count in chosen.items())
-    out = ", ".join(f"{reason} {count}" for reason, count in left_out.items()) or "none"
-    return f"{candidates} candidates; left out: {out}; chosen: {kept}"
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -193,8 +164,8 @@ def _check(args: argparse.Namespace) -> int:
     tasks = _read(args)
     checked = check_gold(tasks)
     for task, found, verdict in checked.misses:
-        where = f"{task.id}: {found}"
-        print(f"{where}: gold {_short(task.gold, _GOLD_CHARS)!r}: {verdict.reason or 'no reason given'}")
+        gold = _short(task.gold, _GOLD_CHARS)
+        print(f"{task.id}: {found}: gold {gold!r}: {verdict.reason or 'no reason given'}")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.counts.items() if count)
     print(f"{len(tasks)} tasks: {counts}")
     if checked.counts["wrong"] or checked.counts["accepts a wrong answer"]:
@@ -211,7 +182,7 @@ def _formats(_args: argparse.Namespace) -> int:
         print(f"  {known.name:<14} {known.summary}")
     print("\nshort names of data sets on the Hugging Face hub (NAME@SPLIT for another part):")
     for name, data in SHORT_NAMES.items():
-        print(f"  {name:<18} {data}{f' ({data.files})' if data.files else ''}")
+        print(f"  {name:<18} {data}")
     return OK
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.options import count
-from wfdsl.cli.question_files import read_records
 from wfdsl.errors import UsageError
+from wfdsl.files import read_json_lines
 from wfdsl.render.text import counted
 
 
@@ -71,7 +71,7 @@ def _extract(args: argparse.Namespace) -> int:
 
 
 def _rows(file: str) -> Iterator[dict[str, Any]]:
-    for number, row in read_records(file):
+    for number, row in read_json_lines(file):
         question = _question(row.get("question"))
         if question is None or "answer" not in row or not _has_rounds(row.get("rounds", [])):
             raise UsageError(f"{file}:{number}: not a line that `wfdsl solve --out` wrote")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from wfdsl.cli.engine_options import add_engine_options, require_engine
 from wfdsl.cli.options import (
@@ -36,11 +35,28 @@ EXAMPLES = (
     "wfdsl eval room first",
     "wfdsl eval equal-cost first --policy moa --among 'worker:*' --among 'majority-vote:*'",
 )
-_COMPARED = """\
-In one folder each policy is compared with the first. Of two folders, each policy of the first is compared with the
-policy of the same name in the second; where no name is in both, with every one."""
 _PARALLEL = 32
-_FOLDER = "the folder of an evaluation"
+_ONLY = {"--policy": ("NAME", "only these policies; may be repeated")}
+_PATTERNS = {
+    "--policy": ("PATTERN", "show only these policies, by name or pattern, such as 'worker:*'; may be repeated"),
+    "--among": ("PATTERN", "compare with these policies only, by name or pattern; may be repeated"),
+}
+_ACTIONS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
+    "compare": (
+        "compare each policy with the first, or in two folders those of the same name, task by task",
+        "the folder of an evaluation, or two",
+        _ONLY,
+    ),
+    "equal-cost": (
+        "show how far each policy is above all others that cost as much",
+        "folders of evaluations on the same tasks",
+        _PATTERNS,
+    ),
+    "room": ("show what a Conductor could gain by choosing among the policies for each question", "", {}),
+    "strategies": ("show what the workflows of an evaluation look like", "", _ONLY),
+    "report": ("make the summaries and the plot of an evaluation again", "", {}),
+}
+"""What each does, which folders it reads unless it is one, and its options that may be repeated."""
 _NEEDED = {
     "policy": "--policy: what is evaluated, such as workers, moa or FILE.wf",
     "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/seven",
@@ -85,8 +101,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument("--dry-run", action="store_true", help="ask and write nothing: print what would be asked")
     output.add_argument("--quiet", action="store_true", help="print no progress: only the results and errors")
-    _add_no_plots(parser)
-    _add_json(parser)
+    _add_output(parser, plots=True)
     add_options(parser, ConductorConfig, "conductor", without=["model"])
     add_options(parser, Budget, "budget", only=["usd"])
     add_options(parser, RunSettings, "run", without=["concurrency", "parallel"])
@@ -98,8 +113,7 @@ def execute(args: argparse.Namespace) -> int:
     """Evaluate, or do what the action says."""
     if args.action is None:
         return int(import_module("wfdsl.cli.eval_run").execute(completed(args)))
-    reports = import_module("wfdsl.cli.eval_reports")
-    return int(getattr(reports, f"execute_{args.action.replace('-', '_')}")(args))
+    return int(import_module("wfdsl.cli.eval_reports").execute(args))
 
 
 def completed(args: argparse.Namespace) -> argparse.Namespace:
@@ -135,42 +149,19 @@ def _resumed(now: argparse.Namespace) -> argparse.Namespace:
 
 def _add_actions(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-
-    def action(name: str, about: str, folder: str, **options: Any) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=about, description=about, **options)
-        if folder == _FOLDER:
-            added.add_argument("folder", metavar="DIR", help=folder)
-        else:
-            added.add_argument("folders", nargs="+", metavar="DIR", help=folder)
-        _add_json(added)
-        return added
-
-    compare = action(
-        "compare",
-        "compare the policies of one or two evaluations, task by task",
-        "one folder, or two",
-        epilog=_COMPARED,
-    )
-    compare.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
-    compare.add_argument("--against", metavar="NAME", help="the policy to compare with (default: see below)")
-    equal_cost = action(
-        "equal-cost",
-        "show how far each policy is above all others that cost as much",
-        "folders of evaluations on the same tasks",
-    )
-    for flag, what in (("--policy", "show only these policies"), ("--among", "compare with these policies only")):
-        about = f"{what}, by name or pattern, such as 'worker:*'; may be repeated"
-        equal_cost.add_argument(flag, action="append", default=[], metavar="PATTERN", help=about)
-    action("room", "show what a Conductor could gain by choosing among the policies for each question", _FOLDER)
-    strategies = action("strategies", "show what the workflows of an evaluation look like", _FOLDER)
-    strategies.add_argument("--policy", action="append", default=[], metavar="NAME", help="only these policies")
-    report = action("report", "make the summaries and the plot of an evaluation again", _FOLDER)
-    _add_no_plots(report)
+    for name, (about, folders, options) in _ACTIONS.items():
+        added = actions.add_parser(name, help=about, description=about)
+        count_of = "+" if folders else 1
+        added.add_argument("folders", nargs=count_of, metavar="DIR", help=folders or "the folder of an evaluation")
+        for flag, (metavar, what) in options.items():
+            added.add_argument(flag, action="append", default=[], metavar=metavar, help=what)
+        if name == "compare":
+            added.add_argument("--against", metavar="NAME", help="the policy to compare with")
+        _add_output(added, plots=name == "report")
 
 
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    group(parser, OUTPUT).add_argument("--json", action="store_true", help="print JSON instead of tables")
-
-
-def _add_no_plots(parser: argparse.ArgumentParser) -> None:
-    group(parser, OUTPUT).add_argument("--no-plots", action="store_true", help="do not draw accuracy against cost")
+def _add_output(parser: argparse.ArgumentParser, *, plots: bool) -> None:
+    output = group(parser, OUTPUT)
+    output.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    if plots:
+        output.add_argument("--no-plots", action="store_true", help="do not draw accuracy against cost")

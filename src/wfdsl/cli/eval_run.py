@@ -7,7 +7,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.cli.display.live import stopped_by_signals
-from wfdsl.cli.eval_reports import print_summary, print_table
+from wfdsl.cli.eval_reports import SIMULATED, Part, print_parts
 from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.cli.task_options import tasks_of
@@ -26,13 +26,25 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitting import FittedPolicy
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import evaluate
-from wfdsl.evaluation.fingerprints import is_simulated
-from wfdsl.evaluation.fit_costs import fit_cost_table, fit_costs, write_fit_costs
-from wfdsl.evaluation.judge import worker_named
-from wfdsl.evaluation.manifest import begin_folder, manifest_of, read_manifest, require_same
+from wfdsl.evaluation.manifest import (
+    begin_folder,
+    is_simulated,
+    manifest_of,
+    read_manifest,
+    require_same,
+    write_fit_costs,
+)
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.report import Report, read_report, require_matplotlib, write_summaries
-from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, read_trials, results_in, spent_on
+from wfdsl.evaluation.report import (
+    Report,
+    accuracy_table,
+    cost_table,
+    fit_cost_table,
+    read_report,
+    require_matplotlib,
+    write_summaries,
+)
+from wfdsl.evaluation.trials import Evaluation, Trial, read_trials, results_in, spent_on
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
@@ -51,7 +63,11 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment_of(args)
     evaluation = evaluation_of(args, experiment)
     if args.dry_run:
-        _print_estimate(evaluation, args)
+        found = estimate_policies(evaluation)
+        if args.json:
+            print_json([asdict(each) for each in found], indent=2)
+        else:
+            print(estimate_text(found))
         return 0
     if args.engine == "ray":
         _require_no_money(evaluation, experiment)
@@ -59,95 +75,86 @@ def execute(args: argparse.Namespace) -> int:
     if not args.no_plots:
         require_matplotlib()
     folder = Path(args.out or time.strftime("eval-%Y%m%d-%H%M%S"))
-    return _Session(_begun(evaluation, folder, args), folder, args, experiment).work()
+    evaluation = _begun(evaluation, folder, args)
+    again = f"wfdsl eval --resume {folder}"
+    try:
+        stopped = _evaluate(evaluation, folder, args, experiment, f"to continue: {again}")
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        write_summaries(read_report(folder), plots=False)
+        raise Interrupted(f"to continue: {again}") from None
+    report = read_report(folder)
+    write_summaries(report, plots=not args.no_plots)
+    _print_report(report, args)
+    if stopped:
+        print(f"wfdsl eval: {stopped}", file=sys.stderr)
+        print(f"to continue, with a larger budget: {again}", file=sys.stderr)
+        return SPENT
+    outcomes = Counter[str](trial.outcome for trial in report.trials)
+    for outcome, what in (("unjudged", "answers could not be judged"), ("failed", "runs failed")):
+        if outcomes[outcome]:
+            first = next(trial for trial in report.trials if trial.outcome == outcome)
+            print(f"wfdsl eval: {outcomes[outcome]} of {outcomes.total()} {what}", file=sys.stderr)
+            print(f"the first: {first.policy} on {first.task}: {first.reason}", file=sys.stderr)
+    if outcomes["unjudged"] or outcomes["failed"]:
+        print(f"to try them again: {again}", file=sys.stderr)
+    return FAILED if outcomes["failed"] else 0
 
 
-class _Session:
-    """One process's part of an evaluation."""
+def _evaluate(evaluation: Evaluation, folder: Path, args: argparse.Namespace, experiment: Experiment, hint: str) -> str:
+    """Evaluate what is left; why it stopped early, and empty if every trial has its result."""
+    settled = {key: trial for key, trial in read_trials(folder).items() if trial.judged}
+    on_ray, keeps_calls = args.engine == "ray", experiment.run.journal
+    if on_ray and settled.keys() >= set(evaluation.trials()):
+        return ""  # a cluster would be started for nothing
+    shown = _progress(evaluation, settled.values(), experiment.budget.usd, quiet=args.quiet)
+    with results_in(folder) as write, shown as show:
 
-    def __init__(self, evaluation: Evaluation, folder: Path, args: argparse.Namespace, experiment: Experiment) -> None:
-        self._evaluation = evaluation
-        self._folder = folder
-        self._args = args
-        self._experiment = experiment
+        def keep(trial: Trial) -> None:
+            write(trial)
+            show(trial)
 
-    def work(self) -> int:
-        """Evaluate what is left, write the summaries and print them; the exit code."""
-        settled = {key: trial for key, trial in read_trials(self._folder).items() if trial.judged}
-        try:
-            stopped = self._evaluate(settled)
-        except (KeyboardInterrupt, asyncio.CancelledError):
-            write_summaries(read_report(self._folder), plots=False)
-            raise Interrupted(f"to continue: {self._again()}") from None
-        report = read_report(self._folder)
-        write_summaries(report, plots=not self._args.no_plots)
-        _print_report(report, self._args)
-        for policy, found in report.signatures().items():
-            for what, warning in found.warnings.items():
-                print(f"wfdsl eval: warning: {policy}: {what}: {warning}", file=sys.stderr)
-        if stopped:
-            print(f"wfdsl eval: {stopped}", file=sys.stderr)
-            print(f"to continue, with a larger budget: {self._again()}", file=sys.stderr)
-            return SPENT
-        return self._code(report)
+        async def here() -> str:
+            with Journal() if keeps_calls else nullcontext() as journal:
+                budget = _budget_tracker(evaluation, experiment, journal, settled.values())
+                return await evaluate(
+                    evaluation, keep=keep, done=settled, journal=journal, budget=budget, concurrency=args.parallel
+                )
 
-    def _evaluate(self, settled: Mapping[TrialKey, Trial]) -> str:
-        if self._args.engine == "ray" and settled.keys() >= set(self._evaluation.trials()):
-            return ""  # a cluster would be started for nothing
-        counts = _Counts(settled.values(), budget_usd=self._experiment.budget.usd)
-        with results_in(self._folder) as write, _progress(self._evaluation, counts, quiet=self._args.quiet) as show:
+        if on_ray:
+            from wfdsl.evaluation.ray_engine import Plan, cluster, evaluate_on_ray
 
-            def keep(trial: Trial) -> None:
-                write(trial)
-                counts.add(trial)
-                show()
-
-            if self._args.engine == "ray":
-                return self._evaluate_on_ray(settled, keep)
-            try:
-                return asyncio.run(stopped_by_signals(self._trials(settled, keep), f"to continue: {self._again()}"))
-            finally:
-                write_fit_costs(self._folder, fit_costs(self._evaluation.policies))
-
-    async def _trials(self, settled: Mapping[TrialKey, Trial], keep: Callable[[Trial], None]) -> str:
-        with Journal() if self._experiment.run.journal else nullcontext() as journal:
-            return await evaluate(
-                self._evaluation,
-                keep=keep,
-                done=settled,
-                journal=journal,
-                budget=_budget_tracker(self._evaluation, self._experiment, journal, settled),
-                concurrency=self._args.parallel,
+            plan = Plan(
+                build=partial(_on_node, args),
+                evaluation_id=evaluation.id,
+                folder=str(Path.cwd()),
+                parallel=args.parallel,
+                journal=keeps_calls,
             )
+            with cluster(args.address):
+                there = evaluate_on_ray(evaluation, plan, keep=keep, done=settled, nodes=args.nodes)
+                asyncio.run(stopped_by_signals(there, hint))
+            return ""
+        try:
+            return asyncio.run(stopped_by_signals(here(), hint))
+        finally:
+            write_fit_costs(folder, evaluation.policies)
 
-    def _evaluate_on_ray(self, settled: Mapping[TrialKey, Trial], keep: Callable[[Trial], None]) -> str:
-        from wfdsl.evaluation.ray_engine import Plan, cluster, evaluate_on_ray
 
-        plan = Plan(
-            build=partial(_on_node, self._args),
-            evaluation_id=self._evaluation.id,
-            folder=str(Path.cwd()),
-            parallel=self._args.parallel,
-            journal=self._experiment.run.journal,
-        )
-        with cluster(self._args.address):
-            work = evaluate_on_ray(self._evaluation, plan, keep=keep, done=settled, nodes=self._args.nodes)
-            asyncio.run(stopped_by_signals(work, f"to continue: {self._again()}"))
-        return ""
+def _budget_tracker(
+    evaluation: Evaluation, experiment: Experiment, journal: Journal | None, settled: Collection[Trial]
+) -> BudgetTracker | None:
+    """The budget with what earlier sessions have spent; None without one."""
+    if experiment.budget == UNLIMITED:
+        return None
+    if journal is not None:
+        return BudgetTracker(experiment.budget, spent_on(evaluation.id, journal.path))
+    costs = [(trial.calls + trial.completions, trial.tokens, trial.paid_usd or 0.0) for trial in settled]
+    return BudgetTracker(experiment.budget, BudgetUsage(*map(sum, zip(*costs, strict=True))))
 
-    def _again(self) -> str:
-        return f"wfdsl eval --resume {self._folder}"
 
-    def _code(self, report: Report) -> int:
-        found = {}
-        for outcome, what in (("unjudged", "answers could not be judged"), ("failed", "runs failed")):
-            if trials := [trial for trial in report.trials if trial.outcome == outcome]:
-                found[outcome] = trials
-                print(f"wfdsl eval: {len(trials)} of {len(report.trials)} {what}", file=sys.stderr)
-                print(f"the first: {trials[0].policy} on {trials[0].task}: {trials[0].reason}", file=sys.stderr)
-        if found:
-            print(f"to try them again: {self._again()}", file=sys.stderr)
-        return FAILED if "failed" in found else 0
+def _on_node(args: argparse.Namespace) -> Evaluation:
+    """The evaluation as a node of a cluster makes it from the same options; its tasks are sent to it."""
+    return evaluation_of(args, experiment_of(args), tasks=())
 
 
 def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
@@ -169,27 +176,6 @@ def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
         )
 
 
-def _on_node(args: argparse.Namespace) -> Evaluation:
-    """The evaluation as a node of a cluster makes it from the same options; its tasks are sent to it."""
-    return evaluation_of(args, experiment_of(args), tasks=())
-
-
-def _budget_tracker(
-    evaluation: Evaluation,
-    experiment: Experiment,
-    journal: Journal | None,
-    settled: Mapping[TrialKey, Trial],
-) -> BudgetTracker | None:
-    """The budget with what earlier sessions have spent; None without one."""
-    budget = experiment.budget
-    if budget == UNLIMITED:
-        return None
-    if journal is not None:
-        return BudgetTracker(budget, spent_on(evaluation.id, journal.path))
-    costs = [(trial.calls + trial.completions, trial.tokens, trial.paid_usd or 0.0) for trial in settled.values()]
-    return BudgetTracker(budget, BudgetUsage(*map(sum, zip(*costs, strict=True))))
-
-
 def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Evaluation:
     """Write the manifest of a new evaluation; or give the resumed one its id.
 
@@ -205,25 +191,19 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Ev
     return evaluation
 
 
-def _print_estimate(evaluation: Evaluation, args: argparse.Namespace) -> None:
-    found = estimate_policies(evaluation)
-    if args.json:
-        print_json([asdict(each) for each in found], indent=2)
-    else:
-        print(estimate_text(found))
-
-
 def _print_report(report: Report, args: argparse.Namespace) -> None:
     summary = report.summary()
     if args.json:
         print_json(summary.to_dict(), indent=2)
-        return
-    print_summary(summary)
-    if report.fit_costs:
-        print()
-        print_table(*fit_cost_table(report.fit_costs))
-    written = "results and tables" if args.no_plots else "results, tables and plot"
-    print(f"{written} are in {report.folder}", file=sys.stderr)
+    else:
+        parts: list[Part] = [SIMULATED] if report.simulated else []
+        parts += [accuracy_table(summary), cost_table(summary)]
+        print_parts(*parts, *([fit_cost_table(report.fit_costs)] if report.fit_costs else []))
+        written = "results and tables" if args.no_plots else "results, tables and plot"
+        print(f"{written} are in {report.folder}", file=sys.stderr)
+    for policy, found in report.signatures().items():
+        for what, warning in found.warnings.items():
+            print(f"wfdsl eval: warning: {policy}: {what}: {warning}", file=sys.stderr)
 
 
 def evaluation_of(
@@ -235,9 +215,12 @@ def evaluation_of(
         UsageError: an option cannot be used, or there is nothing to evaluate.
         WorkflowError: a file holds no valid workflow.
     """
-    pool = experiment.require_pool()
+    pool, name = experiment.require_pool(), experiment.grading.judge
     policies = policies_of(args.policy, pool, config=experiment.conductor, params=parameters_of(args))
     seed = _SEED if experiment.run.seed is None else experiment.run.seed
+    judge = None if name is None else pool.find(name)
+    if name is not None and judge is None:
+        raise UsageError(f"grading.judge: the pool has no worker {name}; `wfdsl pools show` lists them")
     return Evaluation(
         policies=policies,
         tasks=tasks_of(args) if tasks is None else tasks,
@@ -245,52 +228,41 @@ def evaluation_of(
         repeats=args.repeats,
         seed=None if args.no_seed else seed,
         options=run_options(experiment.run, without=("concurrency", "seed")),
-        judge=None if (judge := experiment.grading.judge) is None else worker_named(pool, judge),
+        judge=judge,
         sandbox_packages=experiment.grading.sandbox_packages,
     )
 
 
-class _Counts:
-    """Outcomes and cost of the trials so far."""
-
-    def __init__(self, trials: Iterable[Trial], *, budget_usd: float | None) -> None:
-        self._outcomes: Counter[str] = Counter()
-        self._usd: float | None = 0.0
-        self._limit = "" if budget_usd is None else f" of {dollars(budget_usd)}"
-        for trial in trials:
-            self.add(trial)
-
-    def add(self, trial: Trial) -> None:
-        """Count a trial."""
-        self._outcomes[trial.outcome] += 1
-        self._usd = total_usd([self._usd, trial.paid_usd])
-
-    @property
-    def done(self) -> int:
-        """How many there are."""
-        return self._outcomes.total()
-
-    def __str__(self) -> str:
-        named = ("right", "wrong", "unjudged", "failed")
-        shown = [f"{self._outcomes[name]:,} {name}" for name in named if self._outcomes[name] or name in named[:2]]
-        cost = "cost not known" if self._usd is None else dollars(self._usd)
-        return f"{', '.join(shown)}, {cost}{self._limit}"
-
-
 @contextmanager
-def _progress(evaluation: Evaluation, counts: _Counts, *, quiet: bool) -> Iterator[Callable[[], object]]:
-    """Gives what shows the counts on standard error: in a bar on a terminal, else every twentieth of the trials."""
+def _progress(
+    evaluation: Evaluation, settled: Collection[Trial], budget_usd: float | None, *, quiet: bool
+) -> Iterator[Callable[[Trial], None]]:
+    """Gives what counts a trial, and shows outcomes and cost on standard error.
+
+    On a terminal they are in a bar, else a line comes with every twentieth of the trials.
+    """
     total, simulated = len(evaluation.trials()), " (simulated)" if is_simulated(evaluation.pool) else ""
-    every = max(total // _LINES, 1)
+    limit = "" if budget_usd is None else f" of {dollars(budget_usd)}"
+    outcomes, every = Counter[str](trial.outcome for trial in settled), max(total // _LINES, 1)
+    usd = total_usd(trial.paid_usd for trial in settled)
 
-    def print_line() -> None:
-        if counts.done % every == 0 or counts.done == total:
-            print(f"{counts.done:,} of {total:,} runs: {counts}{simulated}", file=sys.stderr, flush=True)
+    def text() -> str:
+        shown = [f"{outcomes['right']:,} right", f"{outcomes['wrong']:,} wrong"]
+        shown += [f"{outcomes[name]:,} {name}" for name in ("unjudged", "failed") if outcomes[name]]
+        return f"{', '.join(shown)}, {'cost not known' if usd is None else dollars(usd)}{limit}{simulated}"
 
-    if quiet or not sys.stderr.isatty():
-        yield (lambda: None) if quiet else print_line
-        return
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[counts]}"))
-    with Progress(*columns, console=stderr_console(), refresh_per_second=4) as bar:
-        shown = bar.add_task("", total=total, completed=counts.done, counts=f"{counts}{simulated}")
-        yield lambda: bar.update(shown, completed=counts.done, counts=f"{counts}{simulated}")
+    is_drawn = not quiet and sys.stderr.isatty()
+    with Progress(*columns, console=stderr_console(), refresh_per_second=4, disable=not is_drawn) as bar:
+        task = bar.add_task("", total=total, completed=outcomes.total(), counts=text())
+
+        def show(trial: Trial) -> None:
+            nonlocal usd
+            outcomes[trial.outcome] += 1
+            usd, done = total_usd([usd, trial.paid_usd]), outcomes.total()
+            if is_drawn:
+                bar.update(task, completed=done, counts=text())
+            elif not quiet and (done % every == 0 or done == total):
+                print(f"{done:,} of {total:,} runs: {text()}", file=sys.stderr, flush=True)
+
+        yield show

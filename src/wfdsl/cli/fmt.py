@@ -13,8 +13,8 @@ from pathlib import Path
 
 from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.inputs import STDIN, add_input_options, load_pool, read_checked, read_input
-from wfdsl.cli.options import INPUT, OUTPUT, group
+from wfdsl.cli.inputs import STDIN, add_input_options, read_checked, read_input
+from wfdsl.cli.options import INPUT, OUTPUT, group, load_pool
 from wfdsl.errors import UsageError
 from wfdsl.files import write_whole
 from wfdsl.language.check import MAX_CHARS

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from wfdsl.api import Checked, Form, analyze_text, form_of, read_stream, read_text, too_long
+from wfdsl.api import Checked, Form, analyze, form_of, read_stream, read_text, too_long
 from wfdsl.cli.display.streams import styled, visible
 from wfdsl.cli.options import (
     INPUT,
@@ -21,7 +21,6 @@ from wfdsl.cli.options import (
     count,
     group,
     parameters_of,
-    pool_of,
     some_text,
     values_of,
 )
@@ -78,7 +77,7 @@ def question_of(args: argparse.Namespace) -> str:
         return str(given[0])
     if getattr(args, "file", None) == STDIN:
         raise UsageError("standard input cannot be both the workflow and the question")
-    text = read_stream(cast(BufferedIOBase, sys.stdin.buffer), name="standard input", max_chars=MAX_CHARS)
+    text = read_input(STDIN)
     if text is None:
         raise UsageError(f"standard input: is longer than {MAX_CHARS:,} characters")
     if not text.strip():
@@ -97,7 +96,7 @@ def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Che
     text = read_input(path)
     if text is None:
         return Checked(Source("", name), None, (too_long(MAX_CHARS),))
-    return analyze_text(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
+    return analyze(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
 
 
 def check_options_of(args: argparse.Namespace, pool: Pool | None) -> dict[str, Any]:
@@ -137,26 +136,15 @@ def require_workflow(checked: Checked) -> Checked:
     if checked.ok:
         remarks = [found for found in checked.diagnostics if found.code != _POOL_NEEDED]
         print_diagnostics(remarks, checked.source, sys.stderr)
-        _print_unresolved(checked)
+        if checked.workflow is not None and checked.workflow.unresolved:  # `wfdsl check` shows where they are
+            names = ", ".join(f"`{name}`" for name in checked.workflow.unresolved)
+            print(f"note[{_POOL_NEEDED}]: only a pool knows {names}; give one with --pool NAME|FILE", file=sys.stderr)
     checked.raise_for_errors()
     if checked.workflow is None:
         raise UsageError(
             f"{checked.source.name}: holds three empty lists, which are not a workflow without a previous round"
         )
     return checked
-
-
-def _print_unresolved(checked: Checked) -> None:
-    """One line for all workers that only a pool knows; `wfdsl check` shows where they are."""
-    unresolved = checked.workflow.unresolved if checked.workflow is not None else ()
-    if unresolved:
-        names = ", ".join(f"`{name}`" for name in unresolved)
-        print(f"note[{_POOL_NEEDED}]: only a pool knows {names}; give one with --pool NAME|FILE", file=sys.stderr)
-
-
-def colour_for(stream: TextIO) -> bool:
-    """Whether a stream shows colours and its reader wants them (NO_COLOR, TERM)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:
@@ -174,18 +162,6 @@ def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:
 
 def print_diagnostics(found: Sequence[Diagnostic], source: Source, out: TextIO) -> None:
     """Diagnostics as a person reads them."""
-    colour = colour_for(out)
+    colour = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for diagnostic in found:
         print(draw(diagnostic, source, colour=colour), file=styled(out))
-
-
-def load_pool(args: argparse.Namespace) -> Pool | None:
-    """The pool that options, `--set` or `--config` name, or None.
-
-    Raises:
-        UsageError: there is no such pool, its file cannot be used, or its size is given as well.
-    """
-    pool = pool_of(args)
-    if pool is not None and args.pool_size is not None:
-        raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
-    return pool

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from wfdsl.cli.output import USAGE
+from wfdsl.cli.output import USAGE, print_now
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
@@ -22,16 +22,12 @@ if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
     from wfdsl.workers.pool import Pool
 
 
-def _parser_of(option: Option) -> Callable[[str], Any]:
-    """What reads the value of a flag, for argparse's `type`."""
-
-    def parse(text: str) -> Any:
-        try:
-            return option.read(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parse
+def _value_of(option: Option, text: str) -> Any:
+    """The value of a flag, for argparse's `type`."""
+    try:
+        return option.read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def argument(kind: type, *, least: float) -> Callable[[str], Any]:
@@ -40,7 +36,7 @@ def argument(kind: type, *, least: float) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         from wfdsl.settings import Option
 
-        return _parser_of(Option("", kind, limits={"ge": least}))(text)
+        return _value_of(Option("", kind, limits={"ge": least}), text)
 
     return parse
 
@@ -139,16 +135,16 @@ def complete(parser: argparse.ArgumentParser, examples: Sequence[str], *notes: s
 
 def usage_of(parser: argparse.ArgumentParser) -> str:
     """How a command is called, in one line."""
-    words, named = [parser.prog], (argparse._HelpAction, argparse._VersionAction)
-    if any(action.option_strings for action in parser._actions if not isinstance(action, named)):
-        words.append("[OPTION]...")
-    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    words += [operand(action) for action in parser._actions if not action.option_strings and action not in inner]
-    return " ".join([*words, *("ACTION ..." for _ in inner)])
+    named = (argparse._HelpAction, argparse._VersionAction)
+    actions = [action for action in parser._actions if not isinstance(action, named)]
+    options = ["[OPTION]..."] if any(action.option_strings for action in actions) else []
+    return " ".join([parser.prog, *options, *(operand(each) for each in actions if not each.option_strings)])
 
 
 def operand(action: argparse.Action) -> str:
     """A positional argument, as it is written in the usage."""
+    if isinstance(action, argparse._SubParsersAction):
+        return "ACTION ..."
     name = str(action.metavar or action.dest)
     return {"?": f"[{name}]", "*": f"[{name}...]", "+": f"{name}..."}.get(str(action.nargs), name)
 
@@ -265,14 +261,17 @@ def experiment_of(args: argparse.Namespace, **defaults: Mapping[str, Any]) -> Ex
     return found
 
 
-def pool_of(args: argparse.Namespace) -> Pool | None:
+def load_pool(args: argparse.Namespace) -> Pool | None:
     """The pool that flags, `--set` or `--config` name, or None; the only part that a check needs.
 
     Raises:
-        UsageError: it cannot be used.
+        UsageError: there is no such pool, its file cannot be used, or its size is given as well.
     """
     asked = args.config is not None or "pool.use" in _kept(args) or any("." in name for name in _assignments(args))
-    return _read(args, {}).pool if asked else None
+    pool = _read(args, {}).pool if asked else None
+    if pool is not None and args.pool_size is not None:
+        raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
+    return pool
 
 
 def given(args: argparse.Namespace, table: str) -> dict[str, str]:
@@ -301,19 +300,12 @@ class _Keep(argparse.Action):
         super().__init__(option_strings, dest, default=argparse.SUPPRESS, **more)
         self._repeated = repeated
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002  (argparse passes it)
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
+    def __call__(self, _: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         """Take in a flag."""
         value = self.const if self.nargs == 0 else values
-        kept = dict(getattr(namespace, "kept", {}))
-        earlier = kept[self.dest][0] if self._repeated and self.dest in kept else []
-        kept[self.dest] = ([*earlier, value] if self._repeated else value, option_string)
-        namespace.kept = kept
+        earlier = _kept(namespace).get(self.dest, ([], ""))[0]
+        kept = ([*earlier, value] if self._repeated else value, option_string)
+        namespace.kept = {**_kept(namespace), self.dest: kept}
 
 
 def _flag_arguments(option: Option, default: Any) -> dict[str, Any]:
@@ -327,12 +319,8 @@ def _flag_arguments(option: Option, default: Any) -> dict[str, Any]:
     text = _escaped(f"{option.help}{f' (default: {shown})' if shown else ''}")
     if option.choices:
         return {"choices": option.choices, "help": text}
-    return {
-        "type": _parser_of(option),
-        "metavar": option.placeholder,
-        "help": text,
-        "repeated": option.item is not None,
-    }
+    how = {"type": partial(_value_of, option), "metavar": option.placeholder, "repeated": option.item is not None}
+    return {**how, "help": text}
 
 
 def _escaped(text: str) -> str:
@@ -358,16 +346,9 @@ def _print_unread_tables(pool: str) -> None:
     from wfdsl.settings import read_toml_file
     from wfdsl.workers.pool import names_a_file
 
-    others = (
-        [f"[{name}]" for name in read_toml_file(Path(pool), "pool file") if name != "pool"]
-        if names_a_file(pool)
-        else []
-    )
-    if others:
-        print(
-            f"note: --pool takes only the workers of {pool}: --config {pool} also takes {', '.join(others)}",
-            file=sys.stderr,
-        )
+    tables = read_toml_file(Path(pool), "pool file") if names_a_file(pool) else {}
+    if others := ", ".join(f"[{name}]" for name in tables if name != "pool"):
+        print_now(f"note: --pool takes only the workers of {pool}: --config {pool} also takes {others}")
 
 
 def _kept(args: argparse.Namespace) -> dict[str, tuple[Any, str]]:

@@ -12,6 +12,7 @@ from wfdsl.cli.display.streams import OutputFailed, print_exactly, safe_streams
 from wfdsl.errors import UsageError, WfdslError
 
 if TYPE_CHECKING:  # start-up time: `wfdsl --help` imports this module
+    from wfdsl.conductor.policy import Solution
     from wfdsl.interpreter.record import Run, RunEnded
 
 OK, INVALID, USAGE, FAILED, SPENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -50,7 +51,14 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
     except UsageError as error:
         return _said(f"{program}: {error}", USAGE)
     except WfdslError as error:
-        return _failed(program, error)
+        from wfdsl.language.diagnostics import WorkflowError
+
+        if isinstance(error, WorkflowError):
+            return _said(str(error), INVALID)
+        from wfdsl.interpreter.record import BudgetExhausted, RunEnded
+
+        said = advised(error) if isinstance(error, RunEnded) else error
+        return _said(f"{program}: {said}", SPENT if isinstance(error, BudgetExhausted) else FAILED)
     except OSError as error:
         if error.filename is None:
             raise
@@ -80,18 +88,6 @@ def advised(error: RunEnded, command: str | None = None) -> str:
     return f"{error}; {'continue with a larger budget' if spent else 'fix the cause, then continue with'}: {command}"
 
 
-def _failed(program: str, error: WfdslError) -> int:
-    from wfdsl.language.diagnostics import WorkflowError
-
-    if isinstance(error, WorkflowError):
-        return _said(str(error), INVALID)
-    from wfdsl.interpreter.record import BudgetExhausted, RunEnded
-
-    if not isinstance(error, RunEnded):
-        return _said(f"{program}: {error}", FAILED)
-    return _said(f"{program}: {advised(error)}", SPENT if isinstance(error, BudgetExhausted) else FAILED)
-
-
 def print_json(value: Any, *, indent: int | None = None) -> None:
     """Print a value as JSON on standard output, valid in every encoding."""
     import json
@@ -100,28 +96,22 @@ def print_json(value: Any, *, indent: int | None = None) -> None:
     print(json.dumps(value, ensure_ascii=ascii_only, indent=indent), flush=True)
 
 
-def print_run(run: Run, *, as_json: bool) -> None:
+def print_run(run: Run | Solution, *, as_json: bool) -> None:
     """The answer of a run exactly as it is, or its trace, on standard output.
 
     Raises:
         OutputFailed: it cannot be written.
     """
-    print_result(run, run.to_json(indent=2) if as_json else None)
+    from wfdsl.conductor.policy import Solution
 
-
-def print_result(run: Run, json: str | None) -> None:
-    """The answer of a run exactly as it is, or this JSON, on standard output.
-
-    Raises:
-        OutputFailed: it cannot be written.
-    """
     try:
-        if json is None:
-            print_exactly(f"{run.answer}\n")
+        if as_json:
+            print(run.to_json(indent=2), flush=True)
         else:
-            print(json, flush=True)
+            print_exactly(f"{run.answer}\n")
     except OutputFailed as failure:
-        failure.advice = f"`wfdsl runs resume {run.id}` prints the answer"
+        run_id = run.run.id if isinstance(run, Solution) else run.id
+        failure.advice = f"`wfdsl runs resume {run_id}` prints the answer"
         raise
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.options import complete_pools
-from wfdsl.cli.output import FAILED, print_json, print_now
+from wfdsl.cli.output import FAILED, OK, print_json, print_now
 from wfdsl.errors import UsageError
 from wfdsl.render.status import dollars
 from wfdsl.settings import closest
@@ -50,20 +49,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name in ("show", "check"):
         about = "a pool's name, a TOML file, or models"
         complete_pools(made[name].add_argument("pool", metavar="NAME|FILE|MODELS", help=about))
-    made["check"].add_argument(
-        "--deep", action="store_true", help="also try what workflows may need: about ten requests a worker"
-    )
+    about = "also try what workflows may need: about ten requests a worker"
+    made["check"].add_argument("--deep", action="store_true", help=about)
     made["prices"].add_argument("models", metavar="MODELS", help="such as openai:gpt-5-mini")
-    _configure_init(made["init"])
-
-
-def _configure_init(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--base-url", required=True, metavar="URL", help="such as http://localhost:8000/v1")
-    parser.add_argument("--model", action="append", default=[], help="only this model; may be repeated")
-    parser.add_argument(
-        "--api-key-env", metavar="VARIABLE", help="the environment variable that holds the server's key"
-    )
-    parser.add_argument("-o", "--out", metavar="FILE", help="write to this file instead of standard output")
+    init, about = made["init"], "the environment variable that holds the server's key"
+    init.add_argument("--base-url", required=True, metavar="URL", help="such as http://localhost:8000/v1")
+    init.add_argument("--model", action="append", default=[], help="only this model; may be repeated")
+    init.add_argument("--api-key-env", metavar="VARIABLE", help=about)
+    init.add_argument("-o", "--out", metavar="FILE", help="write to this file instead of standard output")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -72,53 +65,43 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from wfdsl.workers.pool import pool_names
+    from wfdsl.workers.pool import Pool, pool_names
 
     names = pool_names()
-    listed = {name: _listed(name) for name in names}
-    if args.json:
-        for name, (workers, description) in listed.items():
+    for name in names:
+        workers, description = None, ""
+        try:
+            pool = Pool.load(name)
+        except UsageError as error:  # of a plug-in that lacks something
+            description = str(error)
+        else:
+            workers, description = list(pool.names), pool.settings.description
+        if args.json:
             print_json({"name": name, "workers": workers, "description": description})
-        return 0
-    for name, (_, description) in listed.items():
-        _say((name.ljust(max(map(len, names))), "bold"), f"  {description}")
-    _say("\nA pool of your own is a TOML file; `wfdsl pools init --base-url URL` writes one.")
-    return 0
-
-
-def _listed(name: str) -> tuple[list[str] | None, str]:
-    """A pool's workers and description; of one that only a plug-in can say more about, no workers and why."""
-    from wfdsl.workers.pool import Pool
-
-    try:
-        pool = Pool.load(name)
-    except UsageError as error:
-        return None, str(error)
-    return list(pool.names), pool.settings.description
+        else:
+            _say((name.ljust(max(map(len, names))), "bold"), f"  {description}")
+    if not args.json:
+        _say("\nA pool of your own is a TOML file; `wfdsl pools init --base-url URL` writes one.")
+    return OK
 
 
 def _show(args: argparse.Namespace) -> int:
     from wfdsl.workers.pool import Pool
 
     pool = Pool.load(args.pool)
+    entries = {index: pool.entry(index) for index in pool.indices}
     if args.json:
-        workers = [
-            {"index": index, **pool.entry(index).model_dump(mode="json", exclude_defaults=True)}
-            for index in pool.indices
-        ]
+        plain = {index: entry.model_dump(mode="json", exclude_defaults=True) for index, entry in entries.items()}
+        workers = [{"index": index, **about} for index, about in plain.items()]
         print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
-        return 0
+        return OK
     _say((pool.name, "bold"), f"  {pool.settings.description}")
-    for index in pool.indices:
-        _show_worker(index, pool.entry(index))
-    return 0
-
-
-def _show_worker(index: int, entry: WorkerEntry) -> None:
-    _say(f"\n{index:>2}  ", (entry.name, "bold"), f"  {entry.description}")
-    for label, value in _facts(entry).items():
-        if value:
-            _say((f"    {label:<9}", "dim"), value)
+    for index, entry in entries.items():
+        _say(f"\n{index:>2}  ", (entry.name, "bold"), f"  {entry.description}")
+        for label, value in _facts(entry).items():
+            if value:
+                _say((f"    {label:<9}", "dim"), value)
+    return OK
 
 
 def _facts(entry: WorkerEntry) -> dict[str, str]:
@@ -151,7 +134,7 @@ def _usd(price: Prices | PriceTier) -> str:
 
 
 def _prices(args: argparse.Namespace) -> int:
-    from wfdsl.workers.model_list import listed_entries
+    from wfdsl.workers.pool import listed_entries
 
     entries = listed_entries(args.models)
     for entry in entries:
@@ -165,7 +148,7 @@ def _prices(args: argparse.Namespace) -> int:
             f"no list price is known for {', '.join(unknown)}; set prices in a pool file: "
             'prices = { input = 1, output = 2, source = "..." }, in US dollars per million tokens'
         )
-    return 0
+    return OK
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -173,7 +156,7 @@ def _check(args: argparse.Namespace) -> int:
 
     pool = Pool.load(args.pool)
     if args.deep:
-        _show_bound(pool)
+        _print_bound(pool)
     results = asyncio.run(_check_all(pool, deep=args.deep))
     width = max(map(len, pool.names))
     for result in results:
@@ -185,14 +168,14 @@ def _check(args: argparse.Namespace) -> int:
         for name, ability in result.get("abilities", {}).items():
             word, style = _ABILITY[ability["ok"]]
             _say(f"      {name:<12}", (f"{word:<6}", style), f"  {ability['message']}")
-    return 0 if all(result["ok"] for result in results) else FAILED
+    return OK if all(result["ok"] for result in results) else FAILED
 
 
 _ABILITY = {True: ("yes", "green"), False: ("no", "red"), None: ("-", "dim")}
 
 
-def _show_bound(pool: Pool) -> None:
-    """Say what the check may cost, before it costs anything."""
+def _print_bound(pool: Pool) -> None:
+    """Print what a deep check may cost, before it costs anything."""
     from wfdsl.workers.abilities import price_bound
 
     bounds = [price_bound(entry) for entry in pool]
@@ -204,47 +187,40 @@ def _show_bound(pool: Pool) -> None:
 
 async def _check_all(pool: Pool, *, deep: bool) -> list[dict[str, Any]]:
     async with pool.open():
-        return await asyncio.gather(*(_checked(pool, index, deep=deep) for index in pool.indices))
+        return await asyncio.gather(*(_check_worker(pool, index, deep=deep) for index in pool.indices))
 
 
-async def _checked(pool: Pool, index: int, *, deep: bool) -> dict[str, Any]:
-    result = await _check_one(pool, index)
-    if deep and result["ok"]:
-        from wfdsl.workers.abilities import abilities_of
-
-        found = await abilities_of(pool.entry(index), pool.worker(index))
-        result["abilities"] = {each.name: {"ok": each.ok, "message": each.message} for each in found}
-    return result
-
-
-async def _check_one(pool: Pool, index: int) -> dict[str, Any]:
+async def _check_worker(pool: Pool, index: int, *, deep: bool) -> dict[str, Any]:
     from wfdsl.protocols import PROBE, Call, WorkerFailure
+    from wfdsl.workers.abilities import abilities_of
 
     loop, entry = asyncio.get_running_loop(), pool.entry(index)
-    started, ok = loop.time(), False
+    found: dict[str, Any] = {"index": index, "name": entry.name, "ok": False}
+    started = loop.time()
     # As `run` asks: in a stream.
     call = Call(({"role": "user", "content": PROBE},), settings={"max_tokens": _CHECK_TOKENS}, on_delta=lambda _: None)
     try:
         async with asyncio.timeout(_CHECK_TIMEOUT_S):
             reply = await pool.worker(index)(call)
     except TimeoutError:
-        message = f"no complete reply within {_CHECK_TIMEOUT_S:g} s"
+        return {**found, "message": f"no complete reply within {_CHECK_TIMEOUT_S:g} s"}
     except UsageError as error:
-        message = str(error)
+        return {**found, "message": str(error)}
     except WorkerFailure as error:
-        message = f"{error}{await _meant(entry) if error.status == 404 else ''}"
+        return {**found, "message": f"{error}{await _meant(entry) if error.status == 404 else ''}"}
     except Exception as error:  # noqa: BLE001  (a provider of another package may raise anything)
-        message = f"{type(error).__name__}: {error}"
-    else:
-        message, ok = _answered(reply, loop.time() - started), True
-    return {"index": index, "name": entry.name, "ok": ok, "message": message}
+        return {**found, "message": f"{type(error).__name__}: {error}"}
+    found |= {"ok": True, "message": _answered(reply, loop.time() - started)}
+    if deep:
+        tried = await abilities_of(entry, pool.worker(index))
+        found["abilities"] = {each.name: {"ok": each.ok, "message": each.message} for each in tried}
+    return found
 
 
 def _answered(reply: Reply, seconds: float) -> str:
     said = " ".join(reply.text.split())
-    short = said if len(said) <= 60 else f"{said[:60]}..."
     if said:
-        return f'"{short}" in {seconds:.1f} s'
+        return f'"{said if len(said) <= 60 else f"{said[:60]}..."}" in {seconds:.1f} s'
     if reply.finish == "out_of_tokens":
         return f"answers, but its first {_CHECK_TOKENS} tokens hold no text, perhaps only thinking"
     return f"answers ({reply.finish})"
@@ -270,13 +246,20 @@ async def _meant(entry: WorkerEntry) -> str:
 def _init(args: argparse.Namespace) -> int:
     from wfdsl.workers.pool import parse_pool
 
-    models: list[tuple[str, int | None]] = [(model, None) for model in args.model]
-    models = models or asyncio.run(_models(args.base_url, args.api_key_env))
-    text = _pool_text(args, models)
+    models = dict.fromkeys(args.model) or asyncio.run(_models(args.base_url, args.api_key_env))
+    lines = ["[pool]", 'name = "my-pool"', "", "[pool.defaults]", 'provider = "openai"']
+    lines.append(f"base_url = {_toml(args.base_url)}")
+    lines += [f"api_key_env = {_toml(args.api_key_env)}"] if args.api_key_env else []
+    lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
+    for model, context in models.items():
+        lines += ["", "[[pool.workers]]", f"name = {_toml(model)}", f"model = {_toml(model)}"]
+        lines += ['description = ""  # what a Conductor is told about this worker']
+        lines += [] if context is None else [f"options = {{ context = {context} }}  # tokens, as the server says"]
+    text = "\n".join(lines) + "\n"
     pool = parse_pool(text, args.out or "the new pool")
     if args.out is None:
         print_utf8(text)
-        return 0
+        return OK
     try:
         with Path(args.out).open("x", encoding="utf-8") as file:
             file.write(text)
@@ -286,10 +269,11 @@ def _init(args: argparse.Namespace) -> int:
         print_json({"file": args.out, "workers": list(pool.names)})
     else:
         print(f"wrote {args.out} with {len(pool)} workers; try them: wfdsl pools check {args.out}")
-    return 0
+    return OK
 
 
-async def _models(base_url: str, key_variable: str | None) -> list[tuple[str, int | None]]:
+async def _models(base_url: str, key_variable: str | None) -> dict[str, int | None]:
+    """The models that a server lists, with their contexts in tokens where it says so."""
     from wfdsl.protocols import WorkerFailure
     from wfdsl.workers.openai_api import server_models
     from wfdsl.workers.pool import build_entry
@@ -304,20 +288,7 @@ async def _models(base_url: str, key_variable: str | None) -> list[tuple[str, in
         ) from None
     if not models:
         raise UsageError(f"{base_url} lists no models; name one with --model")
-    return list(models.items())
-
-
-def _pool_text(args: argparse.Namespace, models: Sequence[tuple[str, int | None]]) -> str:
-    lines = ["[pool]", 'name = "my-pool"', "", "[pool.defaults]", 'provider = "openai"']
-    lines.append(f"base_url = {_toml(args.base_url)}")
-    if args.api_key_env:
-        lines.append(f"api_key_env = {_toml(args.api_key_env)}")
-    lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
-    for model, context in models:
-        lines += ["", "[[pool.workers]]", f"name = {_toml(model)}", f"model = {_toml(model)}"]
-        lines += ['description = ""  # what a Conductor is told about this worker']
-        lines += [] if context is None else [f"options = {{ context = {context} }}  # tokens, as the server says"]
-    return "\n".join(lines) + "\n"
+    return models
 
 
 def _toml(text: str) -> str:

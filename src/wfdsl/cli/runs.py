@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wfdsl.cli import runs_again
 from wfdsl.cli.display.streams import visible
@@ -49,16 +49,11 @@ _RIGHT = ("CALLS", "COST")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl runs`."""
+    parser.add_argument("--status", choices=_STATUSES, help="only runs in this state")
+    about = f"at most N (default: {_SHOWN}; with --json, all)"
+    parser.add_argument("--limit", type=count, metavar="N", help=about)
+    parser.add_argument("--json", action="store_true", help="print a JSON object a line for each run")
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    for each in (parser, actions.add_parser("list", help="list runs, newest first (the default)")):
-        # One that is not given leaves no trace, since `wfdsl runs` and its action share them.
-        options: dict[str, dict[str, Any]] = {
-            "--status": {"choices": _STATUSES, "help": "only runs in this state"},
-            "--limit": {"type": count, "metavar": "N", "help": f"at most N (default: {_SHOWN}; with --json, all)"},
-            "--json": {"action": "store_true", "help": "print a JSON object a line for each run"},
-        }
-        for option, more in options.items():
-            each.add_argument(option, default=argparse.SUPPRESS, **more)
     for name, (about, configure_action, _) in _ACTIONS.items():
         configure_action(actions.add_parser(name, help=about, description=dedent(configure_action.__doc__ or "")))
     shown = actions.add_parser("show", help="show everything that happened in a run, as Markdown")
@@ -130,16 +125,18 @@ def _export(path: Path, args: argparse.Namespace) -> int:
 def _list(path: Path, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_reading import summaries
 
-    asked, everything = vars(args), summaries(path) if path.exists() else []
-    runs = [run for run in everything if asked.get("status", run.status) == run.status]
-    if asked.get("json"):
-        for run in runs[: asked.get("limit")]:
-            print_json(_plain(run) | ({"usd": None} if run.is_unpriced else {}))
+    everything = summaries(path) if path.exists() else []
+    runs = [run for run in everything if args.status in {None, run.status}]
+    if args.json:
+        for run in runs[: args.limit]:
+            about = {name: getattr(run, name) for name in ("id", "created", "status", "title", "pool", "by")}
+            about |= {"evaluation": run.origin.get("evaluation"), **run.charged._asdict(), "is_bound": run.is_bound}
+            print_json(about | ({"usd": None} if run.is_unpriced else {}))
         return OK
     folded: dict[str, list[RunSummary]] = {}
     for run in runs:
         folded.setdefault(run.origin.get("evaluation") or run.id, []).append(run)
-    lines, limit = [_line_of(each) for each in folded.values()], asked.get("limit", _SHOWN)
+    lines, limit = [_line_of(each) for each in folded.values()], args.limit or _SHOWN
     if lines:
         print("\n".join(_table([_HEAD, *lines[:limit]])))
     if len(lines) > limit:
@@ -183,8 +180,3 @@ def _table(lines: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _short(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _plain(run: RunSummary) -> dict[str, object]:
-    about = {name: getattr(run, name) for name in ("id", "created", "status", "title", "pool", "by")}
-    return {**about, "evaluation": run.origin.get("evaluation"), **run.charged._asdict(), "is_bound": run.is_bound}

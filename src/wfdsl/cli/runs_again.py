@@ -13,6 +13,7 @@ from wfdsl.cli.options import (
     add_options,
     add_pool_option,
     add_trace_options,
+    complete_runs,
     count_or_zero,
     experiment_of,
     group,
@@ -46,7 +47,7 @@ def configure_resume(parser: argparse.ArgumentParser) -> None:
     Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. If the
     run is done, its answer is printed. Workflow, question, pool and Conductor are the run's.
     """
-    parser.add_argument("run", metavar="RUN", help=_RUN)
+    complete_runs(parser.add_argument("run", metavar="RUN", help=_RUN))
     _add_options(parser)
 
 
@@ -58,7 +59,7 @@ def configure_redo(parser: argparse.ArgumentParser) -> None:
     run's.
     """
     asked = group(parser, INPUT)
-    asked.add_argument("run", metavar="RUN", help=_RUN)
+    complete_runs(asked.add_argument("run", metavar="RUN", help=_RUN))
     asked.add_argument("--step", metavar="STEP", required=True, help="the name or index of the step")
     asked.add_argument("--round", type=count_or_zero, metavar="N", help="of a Conductor's run: the round, from 0")
     asked.add_argument("--subtask", type=some_text, metavar="TEXT", help="what the step is to do instead")

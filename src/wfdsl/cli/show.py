@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from wfdsl.api import Checked, read_text
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.inputs import add_input_options, load_pool, read_checked
-from wfdsl.cli.options import INPUT, OUTPUT, complete_runs, group
+from wfdsl.cli.inputs import add_input_options, read_checked
+from wfdsl.cli.options import INPUT, OUTPUT, complete_runs, group, load_pool
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time

@@ -23,7 +23,7 @@ from wfdsl.cli.options import (
     add_trace_options,
     group,
 )
-from wfdsl.cli.output import print_json, print_now, print_result
+from wfdsl.cli.output import print_json, print_now, print_run
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import RunSettings
@@ -93,7 +93,7 @@ def _answer(solving: Solving, question: str, args: argparse.Namespace) -> int:
     solution = Solution(followed(solve, solving.pool, args, options))
     for event in () if args.quiet else solution.events:
         print_now(event)
-    print_result(solution.run, solution.to_json(indent=2) if args.json else None)
+    print_run(solution, as_json=args.json)
     return 0
 
 

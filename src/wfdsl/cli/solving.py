@@ -24,7 +24,6 @@ from wfdsl.cli.display.streams import OutputFailed
 from wfdsl.cli.inputs import require_workflow
 from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised, print_now
-from wfdsl.cli.question_files import read_records
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL
 from wfdsl.conductor.named import conductor_name, named_conductor, own_policy
@@ -32,6 +31,7 @@ from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.experiment import Experiment, origin_of
+from wfdsl.files import read_json_lines
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.journal import Journal
@@ -138,7 +138,7 @@ def _questions(source: str) -> list[_Asked]:
         UsageError: the file cannot be read, a line has no question, or two lines have the same id.
     """
     found: dict[str, _Asked] = {}
-    for number, record in read_records(source):
+    for number, record in read_json_lines(source):
         place, question, own = f"{source}:{number}", record.get("question"), record.get("id", number)
         if not question or not isinstance(question, str | list) or not isinstance(own, str | int | float):
             raise UsageError(f"{place}: question must be a text or a list of chat messages, and id a text or a number")

@@ -31,8 +31,7 @@ from wfdsl.interpreter.worker_profile import profile_of, require_priced
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.model_list import entry_of_model, lists_models
-from wfdsl.workers.pool import Pool
+from wfdsl.workers.pool import Pool, entry_of_model, lists_models
 
 
 class Conductor:
@@ -181,7 +180,7 @@ class Conductor:
         self._require_whole_pool()
         handle.provider = self.entry.provider
         async with self.open():
-            return await self._rounds(handle, handle.messages).finish()
+            return await self._rounds(handle, handle.record.messages).finish()
 
     def _rounds(self, handle: ConductorCall, question: Question, numbers: Mapping[int, int] | None = None) -> Rounds:
         """The rounds in which it answers a step; `numbers` are those of the workers as it is shown them.

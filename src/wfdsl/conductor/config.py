@@ -11,7 +11,7 @@ template set has a text `effort_NAME` for each. Any other Conductor gets limits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from wfdsl.language.check import AccessScheme
 from wfdsl.settings import Table, option
@@ -27,20 +27,13 @@ DEFAULT_EFFORT: Final[Effort] = "medium"
 """What a Conductor with prices in its prompt is told unless an effort is given."""
 
 
-class EffortLimits(NamedTuple):
-    """What an effort limits. None: as without an effort."""
-
-    max_rounds: int | None = None
-    """The most rounds after round 0."""
-    max_steps: int | None = None
-    """The most steps of a workflow, for a Conductor that is not a checkpoint."""
-
-
-_LIMITS: Final[dict[Effort | None, EffortLimits]] = {
-    "minimal": EffortLimits(max_rounds=0, max_steps=1),
-    "low": EffortLimits(max_rounds=0, max_steps=3),
-    "high": EffortLimits(max_rounds=2),
+EFFORT_LIMITS: Final[dict[Effort | None, tuple[int | None, int | None]]] = {
+    "minimal": (0, 1),
+    "low": (0, 3),
+    "high": (2, None),
 }
+"""The most rounds after round 0 and, unless the Conductor is a checkpoint, the most steps of a workflow. None: as
+without an effort."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +172,3 @@ class ConductorConfig(Table):
         ge=0,
         le=2,
     )
-
-    @property
-    def limits(self) -> EffortLimits:
-        """The limits of its effort."""
-        return _LIMITS.get(self.effort, EffortLimits())

@@ -77,12 +77,12 @@ def estimate_solve(
 
 def _conductor_usd(entry: WorkerEntry, asked: int, shown: int, rounds: range, completions: int) -> float:
     written = entry.output_limit
-    total = 0.0
-    for before in rounds:
-        for reasks in range(completions):
-            read = asked + before * (written + shown) + reasks * (written + _REASK_TOKENS)
-            total += entry.most_usd(read, written) or 0.0
-    return total
+    read = (
+        asked + before * (written + shown) + reasks * (written + _REASK_TOKENS)
+        for before in rounds
+        for reasks in range(completions)
+    )
+    return sum(entry.most_usd(each, written) or 0.0 for each in read)
 
 
 def _steps_usd(entry: WorkerEntry, asked: int, steps: int) -> float:

@@ -19,22 +19,18 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from wfdsl.api import load
-from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import EFFORTS, LOCAL, ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.own_code import file_of, load_object
-from wfdsl.settings import first_problem, from_table, options_of
+from wfdsl.settings import build_model, from_table, options_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
-from wfdsl.workers.model_list import entry_of_model
-from wfdsl.workers.pool import Pool
+from wfdsl.workers.pool import Pool, entry_of_model
 from wfdsl.workers.registry import OpenWorkers, build_worker, providers
 
 MAX_TOKENS: Final = 1024
@@ -151,16 +147,6 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Conductor:
         return Conductor(worker, entry=model, config=from_table(ConductorConfig, own, "options"))
     except UsageError as error:
         raise UsageError(f'worker "{entry.name}": {error}') from error
-
-
-def named_prompt(config: ConductorConfig, pool: Pool | None = None) -> PromptSettings:
-    """How the Conductor that a configuration describes for a pool is prompted.
-
-    Raises:
-        UsageError: the name is not known, the prompt cannot be used, or a checkpoint was trained with another.
-    """
-    entry, found = _named_entry(config, pool)
-    return prompt_settings(entry, prompt=found.prompt, examples=found.examples, max_steps=found.max_steps)
 
 
 def _named_entry(config: ConductorConfig, pool: Pool | None) -> tuple[WorkerEntry, ConductorConfig]:
@@ -288,10 +274,6 @@ def _only(pool: Pool, name: str) -> WorkerEntry:
 def _changed(entry: WorkerEntry, given: dict[str, Any]) -> WorkerEntry:
     if not given:
         return entry
-    try:
-        return WorkerEntry(**{**entry.model_dump(exclude={"limits", "prices"}), **given}).model_copy(
-            update={"limits": entry.limits, "prices": entry.prices}
-        )
-    except ValidationError as error:
-        key, reason = first_problem(error)
-        raise UsageError(f"the Conductor's model: {key}: {reason}") from error
+    plain = {**entry.model_dump(exclude={"limits", "prices"}), **given}
+    changed: WorkerEntry = build_model(WorkerEntry, plain, "the Conductor's model")
+    return changed.model_copy(update={"limits": entry.limits, "prices": entry.prices})

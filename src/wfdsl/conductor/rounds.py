@@ -171,7 +171,7 @@ class Rounds:
 
     async def _run(self, number: int, workflow: Workflow, log: RoundLog, text: str) -> bool:
         """Run a workflow; whether it gave an answer. A failed revision leaves the previous answer."""
-        handle, before = self._handle, len(self._handle.nested)
+        handle, before = self._handle, len(self._handle.record.nested)
         previous = self._previous()
         try:
             run = await handle.run(workflow, self._question, round_number=number, previous=previous)
@@ -181,7 +181,8 @@ class Rounds:
             log = replace(log, result="kept-failed", reason=str(failed))
             return False
         finally:
-            handle.nested = (*handle.nested[:before], *(add_round(each, log) for each in handle.nested[before:]))
+            nested = handle.record.nested
+            handle.record.nested = (*nested[:before], *(add_round(each, log) for each in nested[before:]))
         assert run.answer is not None  # a run that is done has an answer
         self._runs.append(run)
         left = self._settings.max_rounds - number - 1
@@ -207,8 +208,8 @@ class Rounds:
 
     def _keep(self, log: RoundLog) -> None:
         """Leave the answer as it is, and say so with the last run."""
-        nested = self._handle.nested
-        self._handle.nested = (*nested[:-1], add_round(nested[-1], log))
+        nested = self._handle.record.nested
+        self._handle.record.nested = (*nested[:-1], add_round(nested[-1], log))
 
     def _excess(self, workflow: Workflow) -> str:
         """Why a revision asks for too many calls; empty if it does not."""

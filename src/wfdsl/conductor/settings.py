@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from wfdsl.api import load
-from wfdsl.conductor.checkpoint import PromptSettings, prompt_settings
-from wfdsl.conductor.config import ConductorConfig
-from wfdsl.conductor.prompt import Prompt
+from wfdsl.conductor.checkpoint import TrainedPrompt, load_prompt
+from wfdsl.conductor.config import EFFORT_LIMITS, ConductorConfig
+from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt, shipped_prompts
 from wfdsl.conductor.workflow_tool import WorkflowTool, workflow_tool
 from wfdsl.errors import UsageError
-from wfdsl.language.check import AccessScheme
+from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.constrained import MAX_PROSE, MAX_SUBTASK, gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.workflow import Workflow
 from wfdsl.workers.call_settings import GrammarDialect, dialect_of
@@ -37,25 +37,22 @@ _LONGEST_INDEX: Final = (999,)
 class Grammar:
     """Bounds of the grammar that forces a Conductor's completions to be valid workflows. The defaults are our choice.
 
-    Where the model's context is known, bounds that are not given are as large as half of it allows, at the worst with a
-    token for each byte; the other half is for the prompt (`fitted`).
+    Where the model's context is known, bounds that its configuration leaves open are as large as half of it allows, at
+    the worst with a token for each byte; the other half is for the prompt (`_fitted`).
     """
 
-    max_prose: int | None = None
-    """Characters before the lists; None: 200, or as many as fit."""
-    max_subtask: int | None = None
-    """Characters of a subtask; None: 200, or as many as fit."""
+    max_prose: int = MAX_PROSE
+    """Characters before the lists."""
+    max_subtask: int = MAX_SUBTASK
+    """Characters of a subtask."""
     access: AccessScheme = "lists"
     """What an access entry may be."""
-    dialect: GrammarDialect | None = None
-    """None: what the entry's provider takes, and llama.cpp's for a worker without an entry."""
+    dialect: GrammarDialect = "gbnf"
 
     @property
     def bounds(self) -> dict[str, Any]:
         """The bounds in characters, and the access scheme."""
-        prose = MAX_PROSE if self.max_prose is None else self.max_prose
-        subtask = MAX_SUBTASK if self.max_subtask is None else self.max_subtask
-        return {"max_prose": prose, "max_subtask": subtask, "access": self.access}
+        return {"max_prose": self.max_prose, "max_subtask": self.max_subtask, "access": self.access}
 
     def tokens(self, indices: Sequence[int], max_steps: int) -> int:
         """The number of tokens with which no completion is cut. Units: tokens.
@@ -111,61 +108,99 @@ def resolve(
 ) -> ConductorSettings:
     """The settings of a Conductor whose model has this entry; None: nothing is known of the model.
 
-    `prompt` and `default` replace the names in the configuration with what is loaded already.
+    `prompt` and `default` replace the names in the configuration with what is loaded already. A checkpoint is prompted
+    as it was trained: by the file in its folder or, served elsewhere, by the folder that `prompt` names.
 
     Raises:
-        UsageError: the prompt cannot be used, or the model takes no grammar or not this one.
+        UsageError: the prompt cannot be used, a checkpoint would be prompted in another way than it was trained, or the
+            model takes no grammar or not this one.
         WorkflowError: the default workflow is not valid, or three lists cannot say it.
     """
-    found = prompt_settings(
-        entry, prompt=config.prompt if prompt is None else prompt, examples=config.examples, max_steps=config.max_steps
-    )
-    steps, rounds = limits_of(config, found)
+    prompt = config.prompt if prompt is None else prompt
+    trained = None if entry is None else _beside_model(entry)
+    if trained is None and isinstance(prompt, str) and prompt not in shipped_prompts():
+        trained = load_prompt(prompt)
+        prompt = prompt if trained is None else None
+    if trained is None:
+        found = _loaded(prompt, config.examples)
+    else:
+        found = trained.prompt
+        _require_as_trained(config, prompt, trained)
+    steps, rounds = _limits(config, trained)
     if default is None and config.default is not None:
         default = load(config.default)
     if default is not None:
         default.to_lists()  # it is shown in the conversation as a completion
+    if config.tool != "off" and config.grammar == "on":
+        raise UsageError('conductor.tool and conductor.grammar = "on" exclude each other: leave one of them out')
     return ConductorSettings(
         config=config,
-        prompt=found.prompt,
+        prompt=found,
         max_steps=steps,
         max_rounds=rounds,
         default=default,
-        grammar=_grammar(config, entry, steps),
-        tool=_tool(config, entry),
+        grammar=_fitted(config, entry, steps) if config.grammar == "on" else None,
+        tool=workflow_tool(config.tool, entry, config.access, config.max_subtask),
     )
 
 
-def limits_of(config: ConductorConfig, found: PromptSettings) -> tuple[int, int]:
-    """The most steps of a workflow, and the most rounds after round 0, of a Conductor that is prompted as found.
+def _beside_model(entry: WorkerEntry) -> TrainedPrompt | None:
+    """The prompt in the folder of an entry's model, if it has one; of a GGUF file, the folder that it is in."""
+    if entry.provider not in ("local", "transformers") or not entry.model:
+        return None
+    path = Path(entry.model).expanduser()
+    return load_prompt(path.parent if path.is_file() else path)
+
+
+def _loaded(prompt: str | Prompt | None, examples: str | None) -> Prompt:
+    if isinstance(prompt, Prompt):
+        return prompt
+    return Prompt.load(DEFAULT_PROMPT if prompt is None else prompt, examples=examples)
+
+
+def _require_as_trained(config: ConductorConfig, prompt: str | Prompt | None, trained: TrainedPrompt) -> None:
+    given = prompt is not None or config.examples is not None
+    if given and _loaded(prompt, config.examples).hash != trained.prompt.hash:
+        raise UsageError(
+            "this checkpoint is prompted as it was trained: leave out other prompts and examples, "
+            "or name another Conductor"
+        )
+    if config.max_steps not in (None, trained.max_steps):
+        raise UsageError(
+            f"this checkpoint is prompted as it was trained, with max_steps = {trained.max_steps}: leave max_steps out"
+        )
+
+
+def _limits(config: ConductorConfig, trained: TrainedPrompt | None) -> tuple[int, int]:
+    """The most steps of a workflow, and the most rounds after round 0.
 
     An effort sets both, within what the configuration says. A checkpoint keeps the steps that it was trained with, and
     an effort gives it no more rounds than it was trained with.
     """
-    limits, given = config.limits, config.max_rounds
-    steps = found.max_steps if found.trained or limits.max_steps is None else min(limits.max_steps, found.max_steps)
-    if limits.max_rounds is not None:
-        caps = (limits.max_rounds, found.max_rounds if given is None else given)
+    effort_rounds, effort_steps = EFFORT_LIMITS.get(config.effort, (None, None))
+    known, given = None if trained is None else trained.max_rounds, config.max_rounds
+    steps = min(filter(None, (effort_steps, config.max_steps or DEFAULT_MAX_STEPS)))
+    if trained is not None:
+        steps = trained.max_steps
+    if effort_rounds is not None:
+        caps = (effort_rounds, known if given is None else given)
         return steps, min(cap for cap in caps if cap is not None)
-    usual = _USUAL_ROUNDS if found.max_rounds is None else found.max_rounds
+    usual = _USUAL_ROUNDS if known is None else known
     return steps, usual if given is None else given
 
 
-def fitted(grammar: Grammar, entry: WorkerEntry | None, max_steps: int) -> Grammar:
-    """The grammar with what it leaves open, for the model of an entry; None: nothing is known of the model.
+def _fitted(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int) -> Grammar:
+    """The grammar for the model of an entry, with bounds for what is left open; None: nothing is known of the model.
 
     Raises:
         UsageError: the model takes no grammar, or the longest completion does not fit.
     """
     context = None if entry is None else context_of(entry)
-    if entry is not None and grammar.dialect is None:
-        grammar = replace(grammar, dialect=dialect_of(entry))
-    prose, subtask = grammar.max_prose, grammar.max_subtask
+    dialect: GrammarDialect = "gbnf" if entry is None else dialect_of(entry)
 
     def bounded(chars: int) -> Grammar:
-        return replace(
-            grammar, max_prose=chars if prose is None else prose, max_subtask=chars if subtask is None else subtask
-        )
+        prose, subtask = (chars if each is None else each for each in (config.max_prose, config.max_subtask))
+        return Grammar(max_prose=prose, max_subtask=subtask, access=config.access, dialect=dialect)
 
     room, sizes = math.inf if context is None else context // 2, range(1, MAX_PROSE + 1)
     at = bisect_right(sizes, room, key=lambda chars: bounded(chars).tokens(_LONGEST_INDEX, max_steps))
@@ -186,16 +221,3 @@ def context_of(entry: WorkerEntry) -> int | None:
     if entry.provider == "openai":
         return entry.options_as(Options).context
     return context_of_folder(Path(entry.model)) if entry.provider == "transformers" else None
-
-
-def _grammar(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int) -> Grammar | None:
-    if config.grammar != "on":
-        return None
-    asked = Grammar(max_prose=config.max_prose, max_subtask=config.max_subtask, access=config.access)
-    return fitted(asked, entry, max_steps)
-
-
-def _tool(config: ConductorConfig, entry: WorkerEntry | None) -> WorkflowTool | None:
-    if config.tool != "off" and config.grammar == "on":
-        raise UsageError('conductor.tool and conductor.grammar = "on" exclude each other: leave one of them out')
-    return workflow_tool(config.tool, entry, config.access, config.max_subtask)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.estimate import estimate_solve
 from wfdsl.conductor.policy import Policy
-from wfdsl.evaluation.judge import LONGEST_TAIL, judged_text, judging
+from wfdsl.evaluation.evaluate import LONGEST_TAIL, judged_text, judging
 from wfdsl.evaluation.trials import Evaluation
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import total_usd

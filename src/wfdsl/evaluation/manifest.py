@@ -1,4 +1,4 @@
-"""The manifest of an evaluation: everything needed to repeat it, and the check that a resumed one is the same.
+"""The manifest of an evaluation, which is everything needed to repeat it, and what fitting its policies has cost.
 
 A resumed evaluation must be the same in everything that can change an answer: policies, tasks, pool, seed, repeats.
 Concurrency, budget and time limits may change.
@@ -9,24 +9,32 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from wfdsl._version import __version__
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fingerprints import HOW_ONLY, hash_of, is_simulated, pool_description, task_hash
-from wfdsl.evaluation.trials import Evaluation, named_tasks, read_trials
+from wfdsl.evaluation.trials import Evaluation, hash_of, named_tasks, read_trials, task_hash
 from wfdsl.files import write_whole
-from wfdsl.interpreter.record import workflow_to_list
+from wfdsl.interpreter.record import total_usd, workflow_to_list
 from wfdsl.settings import to_table
+from wfdsl.workers.pool import Pool
 
 FORMAT: Final = "wfdsl-evaluation"
 VERSION: Final = 2
 _GRADERS: Final = ("math-verify", "sympy", "latex2sympy2_extended", "antlr4-python3-runtime")
+FIT_COSTS: Final = "fit_costs.json"
+TRAINING_COST: Final = "training_cost.json"
+"""The file of a checkpoint that says what the workers have cost that trained it."""
+_HOW_ONLY: Final = {"description", "tags", "limits", "timeout_s", "idle_timeout_s", "retries"}
+"""Fields of a worker's entry that change no answer and no cost of a call."""
 _ANSWERING: Final = ("question_for", "run_dead_steps", "max_depth")
 """Run options that can change an answer."""
 
@@ -93,6 +101,24 @@ def description_of(policy: Policy) -> dict[str, Any]:
     return {**plain, "hash": hash_of(plain)}
 
 
+def is_simulated(pool: Pool) -> bool:
+    """Whether a pool has workers that are no models."""
+    return any(entry.provider in ("gym", "scripted") for entry in pool)
+
+
+def pool_description(pool: Pool) -> dict[str, Any]:
+    """A pool with its prices, and a hash of what can change answers or costs. Entries hold no keys."""
+    entries = {str(index): pool.entry(index) for index in pool.indices}
+    settings = pool.settings.model_dump(mode="json")
+    identity = {index: entry.model_dump(mode="json", exclude=_HOW_ONLY) for index, entry in entries.items()}
+    return {
+        "name": pool.name,
+        "settings": settings,
+        "workers": {index: entry.model_dump(mode="json", exclude_defaults=True) for index, entry in entries.items()},
+        "hash": hash_of([settings["max_reply_chars"], identity]),
+    }
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an evaluation's folder.
 
@@ -147,6 +173,58 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], what: str = "
     return [name for name in {**before[what], **now[what]} if before[what].get(name) != now[what].get(name)]
 
 
+@dataclass(frozen=True, slots=True)
+class FitCost:
+    """What fitting has cost, as if nothing had come from the journal."""
+
+    calls: int
+    tokens: int
+    usd: float | None
+    """US dollars by the price list; None if a price is not known."""
+
+    def __add__(self, other: FitCost) -> FitCost:
+        return FitCost(self.calls + other.calls, self.tokens + other.tokens, total_usd([self.usd, other.usd]))
+
+
+_T = TypeVar("_T")
+_COST: Final = TypeAdapter(FitCost)
+_COSTS: Final = TypeAdapter(dict[str, FitCost])
+
+
+def write_fit_costs(folder: Path, policies: Mapping[str, Policy]) -> None:
+    """Write what fitting policies, and training Conductors from checkpoints, has cost, beside what is there already.
+
+    Raises:
+        UsageError: what is there, or a checkpoint's file, cannot be read.
+    """
+    found = {name: getattr(policy, "fit_cost", None) or _training_cost(policy) for name, policy in policies.items()}
+    if costs := {name: cost for name, cost in found.items() if cost is not None}:
+        (folder / FIT_COSTS).write_bytes(_COSTS.dump_json({**read_fit_costs(folder), **costs}, indent=2))
+
+
+def _training_cost(policy: Policy) -> FitCost | None:
+    model = getattr(getattr(policy, "entry", None), "model", None)
+    path = Path(str(model or ""), TRAINING_COST)
+    return _read(path, _COST, "export the model again") if model and path.is_file() else None
+
+
+def read_fit_costs(folder: Path) -> dict[str, FitCost]:
+    """The costs in the folder; none if no policy was fitted.
+
+    Raises:
+        UsageError: the file is damaged.
+    """
+    path = folder / FIT_COSTS
+    return _read(path, _COSTS, "delete it, then continue with --resume") if path.exists() else {}
+
+
+def _read(path: Path, kind: TypeAdapter[_T], cure: str) -> _T:
+    try:
+        return kind.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UsageError(f"{path} does not hold the cost of fitting or training; {cure}") from error
+
+
 def _conductor(policy: Policy) -> dict[str, Any] | None:
     if not isinstance(policy, Conductor):
         return None
@@ -154,7 +232,7 @@ def _conductor(policy: Policy) -> dict[str, Any] | None:
     return {
         "kind": "conductor",
         **to_table(policy.config),
-        "model": policy.entry.model_dump(mode="json", exclude=HOW_ONLY),
+        "model": policy.entry.model_dump(mode="json", exclude=_HOW_ONLY),
         "prompt": settings.prompt.fingerprint,
         "max_rounds": settings.max_rounds,
         "max_steps": settings.max_steps,

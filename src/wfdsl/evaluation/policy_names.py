@@ -42,11 +42,9 @@ from wfdsl.evaluation.baselines.baseline import (
     workers_of,
 )
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
-from wfdsl.evaluation.baselines.routers import BestWorker, Cascade, NearestNeighbours
-from wfdsl.evaluation.baselines.single_calls import LongContext, RandomRouter
+from wfdsl.evaluation.baselines.routers import Cascade, NearestNeighbours, RouterDC
 from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent
-from wfdsl.evaluation.baselines.trained_routers import RouterDC
-from wfdsl.evaluation.baselines.voting import MajorityVote
+from wfdsl.evaluation.baselines.voting import LongContext, MajorityVote, RandomRouter
 from wfdsl.own_code import file_of
 from wfdsl.settings import Option, Table, closest, did_you_mean, option, options_of, to_table
 from wfdsl.workers.pool import Pool
@@ -56,7 +54,7 @@ BASELINES: Final[Mapping[str, type[Baseline]]] = {
     each.name: each
     for each in (
         LongContext, SelfReflection, Consensus, MajorityVote, MixtureOfAgents, Debate, TreeOfAgents,
-        RandomRouter, BestWorker, NearestNeighbours, SmoothieIndependent, SmoothieDependent, Cascade,
+        RandomRouter, NearestNeighbours, SmoothieIndependent, SmoothieDependent, Cascade,
         RouterDC, BestFixed, BestFixedByKind,
     )
 }  # fmt: skip
@@ -113,8 +111,12 @@ def expanded(name: str, pool: Pool) -> tuple[str, ...]:
         return tuple(f"{WORKER}{entry.name}" for entry in pool)
     head, settings = _parts(name)
     if head == GROUP:
-        names = _all_with(settings, name)
-        return (*expanded(WORKERS, pool), *(each for one in names for each in expanded(one, pool)))
+        own = {each: _by_name(baseline) for each, baseline in BASELINES.items()}
+        known = sorted({key for parameters in own.values() for key in parameters})
+        for key in settings.keys() - set(known):
+            raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}. {did_you_mean(key, known)}")
+        names = [_named(each, {key: settings[key] for key in settings if key in own[each]}) for each in own]
+        return tuple(each for one in (WORKERS, *names) for each in expanded(one, pool))
     parameters = _by_name(BASELINES.get(head, ConductorParameters))
     model, effort = _effort_of(head)
     heads = [f"{model}@{each}" for each in EFFORTS] if effort == EACH else [head]
@@ -147,12 +149,11 @@ def policy_of(
     if head in BASELINES:
         return _read(BASELINES[head], settings, pool.subset(workers_of(pool)), name).policy(pool)
     model, effort = _effort_of(head)
-    known = config or ConductorConfig()
     try:
         values = _read(ConductorParameters, settings, pool, name)
-        limits: dict[str, Any] = {"max_rounds": values.max_rounds, "pick": values.pool}
-        limits = {key: value for key, value in limits.items() if value is not None}
-        policy = named_policy(replace(known, model=model, effort=effort or known.effort, **limits), pool, params=params)
+        found = {"effort": effort, "max_rounds": values.max_rounds, "pick": values.pool}
+        changes: Any = {"model": model, **{key: value for key, value in found.items() if value is not None}}
+        policy = named_policy(replace(config or ConductorConfig(), **changes), pool, params=params)
     except UsageError as error:
         raise _unknown(name, error) from error
     return _ablated(policy, values, name)
@@ -259,15 +260,6 @@ def _unknown(name: str, error: UsageError) -> UsageError:
         return error
     hint = did_you_mean(head, (WORKERS, GROUP, *BASELINES))
     return UsageError(f"--policy {name}: no policy has this name. {hint} ({error})")
-
-
-def _all_with(settings: Mapping[str, str], name: str) -> list[str]:
-    """Every baseline, with those settings that it has a parameter for."""
-    own = {each: _by_name(baseline) for each, baseline in BASELINES.items()}
-    known = {key for parameters in own.values() for key in parameters}
-    for key in settings.keys() - known:
-        raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}. {did_you_mean(key, sorted(known))}")
-    return [_named(each, {key: settings[key] for key in settings if key in own[each]}) for each in own]
 
 
 def _listed(parameter: Option | None, text: str, pool: Pool) -> list[str]:

@@ -1,33 +1,163 @@
-"""The folder of an evaluation: reading it back, and writing its summaries as JSON, Markdown tables and a plot.
+"""What an evaluation says: a summary of each policy, read from the folder and written as JSON, tables and a plot.
 
-`manifest.json` says what was evaluated and `results.jsonl` holds a trial per line. Summaries and plots follow from them
-and can be written again. An accuracy is in per cent, with the half width of its 95 % interval. Next to it are counts of
-failed and unjudged trials, and the accuracies if all of those were wrong, or right.
+Benchmarks are the tasks' sources; where all tasks have one source, they are its domains. Summaries and plots follow
+from `manifest.json` and `results.jsonl` and can be written again. An accuracy is in per cent, with the half width of
+its 95 % interval. Next to it are counts of failed and unjudged trials, and the accuracies if all of those were wrong,
+or right.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from statistics import fmean
+from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fit_costs import FitCost, fit_cost_table, read_fit_costs
-from wfdsl.evaluation.manifest import read_manifest
-from wfdsl.evaluation.signatures import Case, Signatures, signatures_of
-from wfdsl.evaluation.statistics import TWO_SIDED, Accuracy, Interval, Mean
-from wfdsl.evaluation.summary import Comparison, Summary, cost_in_usd, summarise
+from wfdsl.evaluation.manifest import FitCost, read_fit_costs, read_manifest
+from wfdsl.evaluation.statistics import (
+    TWO_SIDED,
+    Accuracy,
+    Difference,
+    Interval,
+    Mean,
+    accuracy_of,
+    difference_of,
+    mean_of,
+)
 from wfdsl.evaluation.trials import Trial, read_trials
-from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
+from wfdsl.evaluation.workflow_statistics import Case, Signatures, WorkflowStatistics, signatures_of, statistics_of
 from wfdsl.installation import install_command
+from wfdsl.interpreter.record import total_usd
 from wfdsl.render.status import dollars, duration
 
+FORMAT: Final = "wfdsl-evaluation-summary"
+VERSION: Final = 2
+Split: TypeAlias = Literal["source", "domain"]
 Table: TypeAlias = tuple[list[str], list[list[str]]]
 """A head and rows."""
 UNKNOWN: Final = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySummary:
+    """One policy. What a sample takes counts every result, judged or not; failed runs cost too."""
+
+    policy: str
+    overall: Accuracy
+    """Over all results."""
+    benchmarks: Mapping[str, Accuracy]
+    average: Mean | None
+    """The unweighted mean over benchmarks; None if nothing was judged in one of them."""
+    tokens: float
+    """Input and output tokens per sample, as everything below."""
+    list_usd: float | None
+    """US dollars by the price list; None if a price is not known."""
+    paid_usd: float | None
+    latency_s: float | None
+    """Over samples of which nothing came from the journal; None if there are none."""
+    calls: float
+    completions: float
+    steps: float
+    workers: Mapping[str, int]
+    """Answers by worker, over all samples."""
+
+    def cost(self, *, in_usd: bool) -> float:
+        """Dollars or tokens per sample."""
+        return (self.list_usd or 0.0) if in_usd else self.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A policy against another one, over their common tasks."""
+
+    first: str
+    second: str
+    difference: Difference | None
+    """None if they have no judged task in common."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """All policies of an evaluation."""
+
+    split: Split
+    """What benchmarks are."""
+    benchmarks: tuple[str, ...]
+    policies: tuple[PolicySummary, ...]
+    comparisons: tuple[Comparison, ...]
+    """Each policy against the first one."""
+    simulated: bool
+    """Whether workers were simulated."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as plain values, with its format and version."""
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+
+
+def cost_in_usd(policies: Iterable[PolicySummary]) -> bool:
+    """Whether costs are dollars: all prices are known, and not all are zero. Else they are tokens."""
+    return bool(total_usd(each.list_usd for each in policies))
+
+
+def summarise(trials: Iterable[Trial], *, policies: Sequence[str], simulated: bool = False) -> Summary:
+    """Sum up the results of an evaluation; `policies` is the order in which they are listed."""
+    everything = list(trials)
+    split = split_of(everything)
+    names = tuple(dict.fromkeys(benchmark_of(trial, split) for trial in everything))
+    by_policy = {policy: [trial for trial in everything if trial.policy == policy] for policy in policies}
+    present = {policy: own for policy, own in by_policy.items() if own}
+    reference = next(iter(present), "")
+    return Summary(
+        split=split,
+        benchmarks=names,
+        policies=tuple(_summary_of(policy, own, names, split) for policy, own in present.items()),
+        comparisons=tuple(
+            Comparison(first=policy, second=reference, difference=difference_of(own, present[reference]))
+            for policy, own in present.items()
+            if policy != reference
+        ),
+        simulated=simulated,
+    )
+
+
+def split_of(trials: Iterable[Trial]) -> Split:
+    """What the benchmarks of some results are: sources if there are several, else domains."""
+    return "source" if len({trial.source for trial in trials}) > 1 else "domain"
+
+
+def benchmark_of(trial: Trial, split: Split) -> str:
+    """The benchmark that a result counts to."""
+    return trial.domain if split == "domain" else trial.source or "no source"
+
+
+def _summary_of(policy: str, trials: Sequence[Trial], benchmarks: Sequence[str], split: Split) -> PolicySummary:
+    """Sum up one policy."""
+    accuracies = {
+        name: accuracy_of(trial for trial in trials if benchmark_of(trial, split) == name) for name in benchmarks
+    }
+    known = [Mean(each.value, each.error) for each in accuracies.values() if each.value is not None]
+    workers = sum((Counter(trial.workers) for trial in trials), Counter[str]())
+    fresh = [trial.latency_s for trial in trials if trial.latency_s is not None]
+    list_usd, paid_usd = (total_usd(costs) for costs in zip(*((t.list_usd, t.paid_usd) for t in trials), strict=True))
+    return PolicySummary(
+        policy=policy,
+        overall=accuracy_of(trials),
+        benchmarks=accuracies,
+        average=mean_of(known) if len(known) == len(accuracies) else None,
+        tokens=fmean(trial.tokens for trial in trials),
+        list_usd=None if list_usd is None else list_usd / len(trials),
+        paid_usd=None if paid_usd is None else paid_usd / len(trials),
+        latency_s=fmean(fresh) if fresh else None,
+        calls=fmean(trial.calls for trial in trials),
+        completions=fmean(trial.completions for trial in trials),
+        steps=fmean(trial.steps for trial in trials),
+        workers=dict(sorted(workers.items(), key=lambda pair: (-pair[1], pair[0]))),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +285,21 @@ def cost_table(summary: Summary) -> Table:
     )
 
 
+def fit_cost_table(costs: Mapping[str, FitCost]) -> Table:
+    """The table of what fitting policies, and training Conductors, has cost."""
+    return table_of(
+        [
+            {
+                "policy, to fit or train": name,
+                "calls": f"{cost.calls:,}",
+                "tokens": f"{cost.tokens:,}",
+                "cost": UNKNOWN if cost.usd is None else dollars(cost.usd),
+            }
+            for name, cost in costs.items()
+        ]
+    )
+
+
 def comparison_table(comparisons: Iterable[Comparison]) -> Table:
     """The table of comparisons; with a column `against` if it is not always the same."""
     comparisons = list(comparisons)
@@ -223,21 +368,10 @@ def between(interval: Interval, sign: str = "+") -> str:
 
 
 PLOT: Final = "accuracy-against-cost"
-_MARKS: Final = ("o", "^", "D", "v")
+_MARKS: Final = "o^Dv"
 _COLOURS: Final = 10
-_STYLE: Final[list[Any]] = [
-    "tableau-colorblind10",
-    {
-        "font.size": 9,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.color": "#e4e4e4",
-        "text.parse_math": False,  # names may hold dollars
-        "svg.fonttype": "none",
-        "svg.hashsalt": "wfdsl",
-    },
-]
+_OWN_STYLE: Final = {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "wfdsl"}
+"""Names may hold dollars, a plot's text is text, and the same results give the same file."""
 
 
 def require_matplotlib() -> None:
@@ -262,7 +396,7 @@ def draw_plot(summary: Summary, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     in_usd, paths = cost_in_usd(summary.policies), [folder / f"{PLOT}.{form}" for form in ("png", "svg")]
-    with matplotlib.style.context(_STYLE):
+    with matplotlib.style.context(["tableau-colorblind10", _OWN_STYLE]):
         drawn = Figure(figsize=(8.4, 5.6), layout="constrained")
         axes = drawn.subplots()
         for number, policy in enumerate(summary.policies):

@@ -10,6 +10,7 @@ is written. If a trial has several lines, because it failed at first, the last o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
@@ -24,7 +25,6 @@ from zlib import crc32
 
 from wfdsl.conductor.policy import Policy
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fingerprints import hash_of, task_name
 from wfdsl.evaluation.workflow_statistics import asked_steps
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
@@ -192,6 +192,22 @@ class Trial:
 
 
 _PLAIN = tuple(field.name for field in fields(Trial) if field.name not in ("rounds", "workers"))
+
+
+def hash_of(plain: Any) -> str:
+    """SHA-256 of plain values, in hexadecimal."""
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def task_name(task: Task) -> str:
+    """What a task is called in an evaluation: its source and its id."""
+    return task.id if not task.source or task.id.startswith(task.source) else f"{task.source}/{task.id}"
+
+
+def task_hash(task: Task) -> str:
+    """What a task asks and how it is judged, as 16 hexadecimal digits; its names do not count."""
+    return hash_of(task.model_dump(mode="json", exclude={"source", "split", "metadata", "id"}))[:16]
 
 
 def named_tasks(tasks: Iterable[Task]) -> dict[str, Task]:

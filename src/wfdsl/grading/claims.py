@@ -8,6 +8,7 @@ such as `is`, and no other name or number could be meant.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from unicodedata import normalize
 
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
@@ -63,10 +64,10 @@ def claim(sentences: list[str]) -> str:
     return (said[: rest.start()] if rest else said).strip()
 
 
-def says(wanted: str, clause: str, question: str = "") -> bool:
-    """Whether a clause says a text, and no other one. Words of the question may be left out of it."""
-    clause, known = _plain(clause), words_of(question)
-    found = mention(wanted, clause, question)
+def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
+    """Whether a clause says a text, and no other one. Known words, such as the question's, may be left out of it."""
+    clause = _plain(clause)
+    found = mention(wanted, clause, known)
     if found is None:
         return False
     before, after = clause[: found.start()], clause[found.end() :]
@@ -75,13 +76,14 @@ def says(wanted: str, clause: str, question: str = "") -> bool:
         return False
     if unit and unit[1].lower() not in known and not _OPENING.match(after) and not CJK.match(unit[1]):
         return False
-    return bool(_COPULA.search(before)) or not _rivals(before, known)
+    names = re.findall(r"[^\W_]+(?:['’]\w+)?", before)
+    is_rival = any((name[0].isupper() or name[0].isdigit()) and name.lower() not in known | _USUAL for name in names)
+    return bool(_COPULA.search(before)) or not is_rival
 
 
-def mention(wanted: str, clause: str, question: str = "") -> re.Match[str] | None:
-    """Where a clause has the words of a text, all of them or those that the question does not have."""
+def mention(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> re.Match[str] | None:
+    """Where a clause has the words of a text, all of them or those that are not known."""
     words = [word for word in _WORD.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
-    known = words_of(question)
     for chosen in (words, [word for word in words if word.lower() not in known]):
         phrase = r"\W+".join(map(re.escape, chosen))
         if len(phrase) > 1 or not CJK.match(phrase or "是"):  # one sign is a part of many words
@@ -91,12 +93,7 @@ def mention(wanted: str, clause: str, question: str = "") -> re.Match[str] | Non
     return None
 
 
-def _rivals(before: str, known: frozenset[str]) -> list[str]:
-    """The names and numbers of a text that the question does not have."""
-    words = [found[0] for found in re.finditer(r"[^\W_]+(?:['’]\w+)?", before)]
-    return [word for word in words if (word[0].isupper() or word[0].isdigit()) and word.lower() not in known | _USUAL]
-
-
+@lru_cache(maxsize=64)
 def words_of(question: str) -> frozenset[str]:
     """The words of a question without its options, and their plurals."""
     asked = re.split(r"\n\s*\(?A[.):]", question)[0].lower()

@@ -55,13 +55,14 @@ def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str
         return final_code(_QUOTED.sub("", text), wanted=wanted, reads_input=reads_input)
     if not blocks:
         return None if _FENCE.search(text) else _unfenced(text)
-    definition = _definition(wanted)
+    name = re.escape(wanted.split(".", 1)[0])
+    definition = re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{name}\b|^{name}[ \t]*=", re.MULTILINE)
 
-    def fitness(block: tuple[str, str]) -> tuple[bool, bool, bool, bool, bool]:
+    def fitness(block: tuple[str, str]) -> tuple[bool, ...]:
         tag, code = block
-        is_wanted = bool(wanted and definition.search(code))
-        reads = reads_input and bool(_READS.search(code))
-        return is_wanted, _is_python(code), reads, reads_input and bool(_PRINTS.search(code)), bool(tag)
+        is_wanted, is_python = bool(wanted and definition.search(code)), not isinstance(_parsed(code), int)
+        reads, prints = (reads_input and bool(form.search(code)) for form in (_READS, _PRINTS))
+        return is_wanted, is_python, reads, prints, bool(tag)
 
     return max(reversed(blocks), key=fitness)[1]
 
@@ -79,17 +80,14 @@ def _unwrapped(text: str) -> str:
     return found if isinstance(found, str) else text
 
 
-def _is_python(code: str) -> bool:
+def _parsed(code: str) -> ast.Module | int:
+    """The tree of a program, or of a function's body; else the line at which it is none."""
     try:
-        ast.parse(code if code[:1] not in " \t" else "if True:\n" + code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _definition(wanted: str) -> re.Pattern[str]:
-    name = re.escape(wanted.split(".", 1)[0])
-    return re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{name}\b|^{name}[ \t]*=", re.MULTILINE)
+        return ast.parse(code if code[:1] not in (" ", "\t") else "if True:\n" + code)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError, MemoryError):
+        return 0
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -107,9 +105,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 def _without_margin(code: str, fence: re.Match[str]) -> str:
     """A fence inside a list item is indented, and so is all that it holds."""
     margin = fence[0][: len(fence[0]) - len(fence[0].lstrip())]
-    if not margin:
-        return code
-    return "".join(line.removeprefix(margin) for line in code.splitlines(keepends=True))
+    return "".join(line.removeprefix(margin) for line in code.splitlines(keepends=True)) if margin else code
 
 
 def _unfenced(text: str) -> str | None:
@@ -126,23 +122,13 @@ def _longest_program(text: str) -> str | None:
     """The text up to what is not Python any more, such as an explanation after the program."""
     lines = text[:LONGEST_PROGRAM].splitlines(keepends=True)
     for _ in range(_MOST_CUTS):
-        try:
-            ast.parse("".join(lines))
-        except SyntaxError as error:
-            lines = lines[: max(min(error.lineno or 1, len(lines)) - 1, 0)]
-        except (ValueError, RecursionError, MemoryError):
-            return None
-        else:
+        if not isinstance(line := _parsed("".join(lines)), int):
             break
+        lines = lines[: max(min(line, len(lines)) - 1, 0)]
     return _bare("".join(lines).rstrip() + "\n") if lines else None
 
 
 def _bare(text: str) -> str | None:
-    if not text.strip() or len(text) > LONGEST_PROGRAM:
-        return None
-    is_body = text[0] in " \t"
-    try:
-        tree = ast.parse("if True:\n" + text if is_body else text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return text if any(isinstance(node, _STATEMENTS) for node in tree.body) else None
+    tree = _parsed(text) if text.strip() and len(text) <= LONGEST_PROGRAM else 0
+    is_program = not isinstance(tree, int) and any(isinstance(node, _STATEMENTS) for node in tree.body)
+    return text if is_program else None

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import cast
 
 from wfdsl.errors import UsageError
-from wfdsl.grading.choice import grade_choice
 from wfdsl.grading.code import grade_program
 from wfdsl.grading.extraction import final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.normal_forms import Words, read
 from wfdsl.grading.sandbox import Sandbox
-from wfdsl.grading.sentences import Statement
 from wfdsl.grading.statements import AnswerKind, final_statement
 from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Outcome, Verdict
 from wfdsl.own_code import load_function
-from wfdsl.tasks.task import Task
+from wfdsl.tasks.task import Task, gold_letters
 
 
 async def grade(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verdict:
@@ -50,34 +50,33 @@ def grade_sync(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verd
 async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     if task.kind == "code":
         return await _grade_code(task, text, sandbox)
-    kind = _stated_kind(task)
+    is_words = task.kind == "math" and all(isinstance(read(gold), Words) for gold in task.golds)
+    kind = "text" if is_words else cast("AnswerKind", task.kind)
     found = final_statement(text, kind, question=task.question, choices=task.choices)
     if found is None:
         return Verdict("wrong", None, "the reply states no answer")
     verdict = Verdict("wrong")
     for gold in task.golds:
-        verdict = await _compared(kind, gold, found, task)
+        if kind == "math":
+            verdict = await grade_math(gold, found.value, question=task.question)
+        elif kind == "choice":
+            verdict = grade_choice(gold, found.value, task.choices)
+        else:
+            verdict = grade_text(gold, found.value, task.question, is_claim=found.form == "claim")
         if verdict.outcome == "right":
             break
     return replace(verdict, statement=found.text)
 
 
-def _stated_kind(task: Task) -> AnswerKind:
-    """The kind of the answer: a math task whose gold is words is answered in words."""
-    assert task.kind not in ("custom", "code")
-    is_words = task.kind == "math" and all(isinstance(read(gold), Words) for gold in task.golds)
-    return "text" if is_words else task.kind  # type: ignore[return-value]
-
-
-async def _compared(kind: AnswerKind, gold: str, found: Statement, task: Task) -> Verdict:
-    match kind:
-        case "math":
-            return await grade_math(gold, found.value, question=task.question)
-        case "choice":
-            return grade_choice(gold, found.value, task.choices)
-        case "text":
-            return grade_text(gold, found.value, task.question, is_claim=found.form == "claim")
-    assert_never(kind)
+def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict:
+    """Whether the letters of an answer are the gold ones, all of them. A gold option in full is its letter."""
+    wanted = gold_letters(gold, choices)
+    if not wanted:
+        return Verdict("unjudged", answer, f"the gold answer {gold!r} is not one of the options", rule="letters")
+    if set(re.findall(r"[A-Z]", answer)) == wanted:
+        return Verdict("right", answer, f"it is {', '.join(sorted(wanted))}", rule="letters")
+    said = answer or "a letter with the text of another option"
+    return Verdict("wrong", answer, f"{said} is not {', '.join(sorted(wanted))}", rule="letters")
 
 
 async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:

@@ -1,7 +1,7 @@
 r"""The worker process that compares two expressions with sympy: one JSON line in, one JSON line out.
 
 Symbolic algebra on a text that a model wrote may take forever, or all memory. So this runs in a process of its own,
-which the parent ends when it takes too long, and which the kernel ends a little later if the parent is gone.
+which the kernel ends when it takes too long.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _answer(line: str) -> dict[str, str]:
 
 
 def main(requests: TextIO, replies: TextIO, memory_bytes: int) -> None:
-    """Answer until there are no more requests. An empty line says that the process is ready."""
+    """Answer until there are no more requests."""
     import resource  # noqa: PLC0415  (there is none on Windows)
 
     logging.disable(logging.CRITICAL)
@@ -117,7 +117,6 @@ def main(requests: TextIO, replies: TextIO, memory_bytes: int) -> None:
     for warm in ("\\frac{1}{2}x^2", "\\sqrt{2}\\pi", "\\sin(x)+e^{x}"):
         compare(warm, warm + "+1")  # tables of the parser are built on first use
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    print(file=replies, flush=True)
     for line in requests:
         print(json.dumps(_answer(line)), file=replies, flush=True)
 

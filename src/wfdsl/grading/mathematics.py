@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from wfdsl.grading.math_processes import Comparison, MathProcesses, shared_processes
+from wfdsl.grading.math_processes import MathProcesses, shared_processes
 from wfdsl.grading.normal_forms import Expression, Group, Number, Value, Words, clean, in_unit, read
 from wfdsl.grading.text import same_text
 from wfdsl.grading.verdict import Verdict
@@ -68,13 +68,13 @@ class _Check:
             return same_number(gold, in_unit(answer, self.question) if not gold.unit else answer, self.question)
         if isinstance(gold, Words) or isinstance(answer, Words):
             self.rule = "words"
-            return isinstance(gold, Words) and isinstance(answer, Words) and same_text(gold.text, answer.text)
+            return isinstance(gold, Words) and isinstance(answer, Words) and same_text(gold, answer)
         return await self._expressions(gold, answer)
 
     async def _named(self, gold: Group, answer: Value) -> bool:
         if isinstance(answer, Group) and answer.form == "named":
             return str(gold.items[0]) == str(answer.items[0]) and await self.same(gold.items[1], answer.items[1])
-        if isinstance(answer, Expression) and "=" in answer.latex:
+        if isinstance(answer, Expression) and "=" in answer:
             return await self._expressions(Expression(" = ".join(map(str, gold.items))), answer)
         return await self.same(gold.items[1], answer)
 
@@ -93,51 +93,43 @@ class _Check:
         if not isinstance(gold, Group) or not isinstance(answer, Group):
             return False
         if gold.form == answer.form and gold.form not in _UNORDERED | {"union"}:
-            return len(gold.items) == len(answer.items) and await self._in_order(gold, answer)
+            is_time = gold.form == ":"  # where one of them may leave out whether it is before noon
+            return (is_time or len(gold.items) == len(answer.items)) and await self._in_order(gold, answer)
         if gold.form != answer.form and not {gold.form, answer.form} <= _UNORDERED:
             return False
         return await self._any_order(gold, answer)
 
     async def _in_order(self, gold: Group, answer: Group) -> bool:
-        return all([await self.same(one, other) for one, other in zip(gold.items, answer.items, strict=True)])
+        return all([await self.same(one, other) for one, other in zip(gold.items, answer.items, strict=False)])
 
     async def _any_order(self, gold: Group, answer: Group) -> bool:
         left = list(answer.items)
         if len(left) != len(gold.items) or len(left) > _MOST_ITEMS:
             return False
         for item in gold.items:
-            found = next((at for at, other in enumerate(left) if str(other) == str(item)), None)
-            if found is None:
-                found = await self._found(item, left)
-            if found is None:
+            for other in sorted(left, key=lambda other: str(other) != str(item)):
+                if str(other) == str(item) or await self.same(item, other):
+                    left.remove(other)
+                    break
+            else:
                 return False
-            left.pop(found)
         return True
-
-    async def _found(self, item: Value, left: list[Value]) -> int | None:
-        for at, other in enumerate(left):
-            if await self.same(item, other):
-                return at
-        return None
 
     async def _expressions(self, gold: Value, answer: Value) -> bool:
         self.rule = "algebra"
-        if not _is_readable(str(answer)):
+        if not str(answer).strip() or _UNREADABLE.search(str(answer)):
             self.unjudged = "the answer is not an expression"
             return False
         if str(gold) != str(answer) and str(gold).lower() == str(answer).lower():
             return False  # a capital letter is another variable
         require_packages("grading mathematics", ["math_verify"], "eval")
-        is_rounded = isinstance(answer, Number) and (answer.digits or 0) >= ROUNDED_DIGITS
-        digits = answer.digits if isinstance(answer, Number) and is_rounded and not _EXACT.search(self.question) else 0
-        found = await (self.processes or shared_processes()).compare(_latex(gold), _latex(answer), digits or 0)
-        self._note(found)
-        return found.outcome == "right"
-
-    def _note(self, found: Comparison) -> None:
+        digits = 0 if _EXACT.search(self.question) or not isinstance(answer, Number) else answer.digits or 0
+        processes = self.processes or shared_processes()
+        found = await processes.compare(_latex(gold), _latex(answer), digits if digits >= ROUNDED_DIGITS else 0)
         if found.outcome not in ("right", "wrong"):
             self.unjudged = found.reason or found.outcome
-            self.gold_unread |= found.outcome in ("unread-gold", "not-started", "failed")
+            self.gold_unread |= found.outcome in ("unread-gold", "failed")
+        return found.outcome == "right"
 
 
 def same_number(gold: Number, answer: Number, question: str = "") -> bool:
@@ -157,23 +149,13 @@ def same_number(gold: Number, answer: Number, question: str = "") -> bool:
 
 
 def _close(gold: Fraction, answer: Fraction, digits: int) -> bool:
-    if gold == answer:
-        return True
-    is_rounding = digits >= ROUNDED_DIGITS and gold and not _is_finite_decimal(gold)
-    return bool(is_rounding) and abs(gold - answer) <= abs(gold) * Fraction(5, 10**digits)
-
-
-def _is_finite_decimal(value: Fraction) -> bool:
-    return 10**1_000 % value.denominator == 0
+    is_rounding = digits >= ROUNDED_DIGITS and gold and 10**1_000 % gold.denominator  # a decimal that never ends
+    return gold == answer or (bool(is_rounding) and abs(gold - answer) <= abs(gold) * Fraction(5, 10**digits))
 
 
 def _unwrapped(value: Value) -> Value:
     """A list of one value is the value."""
     return value.items[0] if isinstance(value, Group) and value.form == "list" and len(value.items) == 1 else value
-
-
-def _is_readable(latex: str) -> bool:
-    return bool(latex.strip()) and not _UNREADABLE.search(latex)
 
 
 def _latex(value: Value) -> str:

@@ -38,22 +38,11 @@ _KNOWN = {
 _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _SCALES |= {"万": 10**4, "亿": 10**8, "億": 10**8}
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-_SMALL = {word: at for at, word in enumerate((_WORDS + " seventeen eighteen nineteen").split())}
-_TENS = {
-    word: 10 * at
-    for at, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)
-}
-_PARTS = {
-    "half": 2,
-    "halve": 2,
-    "third": 3,
-    "quarter": 4,
-    "fourth": 4,
-    "fifth": 5,
-    "sixth": 6,
-    "eighth": 8,
-    "tenth": 10,
-}
+_NAMES = (_WORDS + " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety").split()
+_SMALL = {word: at for at, word in enumerate(_NAMES[:20])}
+_TENS = {word: 10 * at for at, word in enumerate(_NAMES[20:], 2)}
+_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
+_PARTS |= {"tenth": 10}
 _CJK_DIGITS = {sign: at for at, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CJK_NUMBER = re.compile(
     r"(?:([〇零一二两三四五六七八九十百千]+)分[之の]([一二三四五六七八九十百千]+)|([〇零一二两三四五六七八九十百千]+)(?!分[之の]))"
@@ -68,6 +57,8 @@ _NUMBER = re.compile(
     (?P<rest>.*)""",
     re.VERBOSE | re.DOTALL,
 )
+_AMOUNT = r"[\d,.]+(?: [a-z/ ]+)?[.]?$"
+"""What makes a dollar sign before it money, and not the beginning of mathematics."""
 _UNIT = re.compile(r"[^\W\d_]+(?:[ /-][^\W\d_]+){0,4}(?:\s?\^\{?[23]\}?|[²³])?|°[CFcf]?|[€£¥¢$]|米/秒")
 _UNICODE = {
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
@@ -99,6 +90,7 @@ _NAME = re.compile(
     r"|\\(?:sin|cos|tan)\s?(?:\\theta|[a-zA-Z])|\\?(?:det|lim|max|min)\S*|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)|[A-Z]\^\{-1\}|\\angle\s*[A-Z]+"
     r"|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
 )
+_VARIABLE = re.compile(r"[a-zA-Z](?:_\w)?|\\theta|[a-z]\([a-z]\)")
 _RELATION = re.compile(r"\\(?:leq?|geq?|lt|gt|neq?)(?![a-zA-Z])|[<>]=?|=")
 _SENSE = {"<": "<", r"\lt": "<", ">": ">", r"\gt": ">"}
 _SENSE |= {r"\le": "<=", r"\leq": "<=", "<=": "<=", r"\ge": ">=", r"\geq": ">=", ">=": ">="}
@@ -119,24 +111,16 @@ class Number:
         return f"{self.value}{'%' if self.is_percent else ''}{' ' + self.unit if self.unit else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(str):
     """LaTeX for the worker process."""
 
-    latex: str
-
-    def __str__(self) -> str:
-        return self.latex
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(str):
     """Words where mathematics could be."""
 
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +147,8 @@ def read(text: str) -> Value:
 
 def clean(text: str) -> str:
     """LaTeX in one spelling, from LaTeX or plain signs."""
-    text = re.sub(r"^\s*(?:\$\$?|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", "", text.strip())
-    text = re.sub(r"\$(?!\s*\d)|(?<=[^\s\d,(])\$|(?<=\d)\$(?=\s+\w)", "", text)
+    text = re.sub(rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", "", text.strip())
+    text = re.sub(r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", "", text)
     text = re.sub(r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°", text)
     text = re.sub(r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1", text).replace("{:}", ":")
     text = _LAYOUT.sub("", re.sub(r"(?<=\d),\\!\s*(?=\d{3})", ",", text))
@@ -211,8 +195,9 @@ def _value(text: str) -> Value:
         return Group("union", tuple(_value(part.strip()) for part in (text.split("\\cup", maxsplit=1)[0], *union)))
     if group := _group(text):
         return group
-    if time := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s?[ap]\.?m\.?)?", text):
-        return Group(":", (Number(Fraction(time[1])), Number(Fraction(time[2]))))
+    if time := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", plain, re.IGNORECASE):
+        half = (Words(f"{time[3].lower()}m"),) if time[3] else ()
+        return Group(":", (Number(Fraction(time[1])), Number(Fraction(time[2])), *half))
     if not re.search(r"[\d\\^=+*/]", plain) and re.search(r"[^\W\d]{2,}", plain):
         return Words(plain)
     return Expression(_exact(_without_unit(text)))
@@ -288,7 +273,7 @@ def _related(text: str) -> Value | None:
     if not signs or not all(sides):
         return None
     if set(signs) == {"="}:
-        has_letters = [bool(_letters(side)) for side in sides]
+        has_letters = [bool(re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", side))) for side in sides]
         if _NAME.fullmatch(_TEXT.sub(r"\1", sides[0]).strip()) or not any(has_letters[:-1]) or has_letters[-1]:
             named = len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0])
             if named:
@@ -305,22 +290,17 @@ def _interval(sides: list[str], signs: list[str]) -> Group:
     if signs[0].startswith(">"):
         sides, signs = sides[::-1], [sign.replace(">", "<") for sign in reversed(signs)]
     low, high = "(" if signs[0] == "<" else "[", ")" if signs[-1] == "<" else "]"
-    if len(sides) == 3 and re.fullmatch(r"[a-zA-Z](?:_\w)?|\\theta|[a-z]\([a-z]\)", sides[1]):
+    if len(sides) == 3 and _VARIABLE.fullmatch(sides[1]):
         return Group(low + high, (_value(sides[0]), _value(sides[2])))
-    if len(sides) == 2:
-        if re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):
-            edge = _value(sides[1])
-            minus = Number(-edge.value) if isinstance(edge, Number) else _value(f"-({sides[1]})")
-            return Group(("(" if high == ")" else "[") + high, (minus, edge))
-        if re.fullmatch(r"[a-zA-Z](?:_\w)?|\\theta|f\(x\)", sides[0]):
-            return Group("(" + high, (Expression(r"-\infty"), _value(sides[1])))
-        if re.fullmatch(r"[a-zA-Z](?:_\w)?|\\theta|f\(x\)", sides[1]):
-            return Group(low + ")", (_value(sides[0]), Expression(r"\infty")))
+    if len(sides) == 2 and re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):
+        edge = _value(sides[1])
+        minus = Number(-edge.value) if isinstance(edge, Number) else _value(f"-({sides[1]})")
+        return Group(("(" if high == ")" else "[") + high, (minus, edge))
+    if len(sides) == 2 and _VARIABLE.fullmatch(sides[0]):
+        return Group("(" + high, (Expression(r"-\infty"), _value(sides[1])))
+    if len(sides) == 2 and _VARIABLE.fullmatch(sides[1]):
+        return Group(low + ")", (_value(sides[0]), Expression(r"\infty")))
     return Group("relation", tuple(Expression(_exact(side)) for side in sides))
-
-
-def _letters(text: str) -> set[str]:
-    return set(re.findall(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", text))) - {"e", "i"}
 
 
 def _number(text: str) -> Number | None:
@@ -360,7 +340,7 @@ def _number(text: str) -> Number | None:
 def _cjk(text: str) -> int:
     """`四十七`, and digit by digit `一九四九`."""
     if not re.search(r"[十百千]", text):
-        return int("".join(str(_CJK_DIGITS[sign]) for sign in text) or 0)
+        return int("".join(str(_CJK_DIGITS[sign]) for sign in text))
     total, digit = 0, 0
     for sign in text:
         if sign in _CJK_DIGITS:
@@ -387,13 +367,10 @@ def _worded(text: str) -> Number | None:
 
 
 def _scaled(rest: str) -> tuple[int, str]:
-    word = re.match(r"[^\W\d]+", rest)
-    scale = word and (word[0] if len(word[0]) == 1 else word[0].lower())
-    if word and scale in _SCALES:
-        return _SCALES[scale], rest[word.end() :].strip()
-    if not rest[:1].isascii() and rest[:1] in _SCALES:
-        return _SCALES[rest[0]], rest[1:].strip()
-    return 1, rest
+    """A scale such as `million`, and what comes after it."""
+    word = re.match(r"[万亿億]|[^\W\d]+", rest)
+    scale = _SCALES.get(word[0] if len(word[0]) == 1 else word[0].lower()) if word else None
+    return (scale, rest[word.end() :].strip()) if word and scale else (1, rest)
 
 
 def _unit(rest: str, *, is_apart: bool) -> str | None:

@@ -34,8 +34,8 @@ class Statement:
     """The sentence, line or box."""
     value: str
     """The value in it: an expression, letters joined by commas, or words."""
-    form: Literal["box", "label", "sentence", "value", "claim"]
-    is_strong: bool = True
+    form: Literal["stated", "value", "mention", "claim"]
+    """Stated as the answer in a box, after a label or in a sentence; else a whole line, a letter in one, or a claim."""
 
 
 def sentences_of(text: str) -> Iterator[tuple[str, bool]]:
@@ -98,4 +98,4 @@ def boxed(sentence: str) -> Statement | str | None:
     value = ", ".join(dict.fromkeys(value.strip() for value in values))
     if unit and len(values) == 1 and re.fullmatch(r"[\d.,\\!{} ]+", value):
         value += f" {unit[1]}"
-    return Statement(sentence, value, "box")
+    return Statement(sentence, value, "stated")

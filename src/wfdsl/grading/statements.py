@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.grading.claims import CJK, STRUCTURE, bare, claim, mention, says, words_of
 from wfdsl.grading.normal_forms import Group, Number, read
@@ -21,7 +21,7 @@ from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
 if TYPE_CHECKING:  # start-up time
-    from lark import Lark, Token, Tree
+    from lark import Lark, Token
 
 AnswerKind: TypeAlias = Literal["math", "choice", "text"]
 LONGEST_TAIL = 20_000
@@ -84,7 +84,7 @@ def _stated(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | str 
         found = _marked(boxed(told), asked) if "box" in told else _read(told, asked)
         if isinstance(found, str):
             return found  # cut off, denied or none
-        if found is not None and found.is_strong:
+        if found is not None and found.form == "stated":
             return "doubted" if doubted else found
         if found is not None and weak is not None and found.value != weak.value:
             return "several" if found.form == weak.form == "value" else weak
@@ -112,24 +112,23 @@ def _claimed(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | Non
         return None
     clause = _undoubted(claim(left))
     if asked.kind == "text":
-        return Statement(clause, clause, "claim", is_strong=False) if clause else None
-    if _is_numeric(asked) and (value := _claimed_value(left, asked, is_ended=True)):
-        named = [_numbered(value.value, asked)]
-    else:
-        named = []
+        return Statement(clause, clause, "claim") if clause else None
+    value = _claimed_value(left, asked, is_ended=True) if _is_numeric(asked) else None
+    named = [_numbered(value.value, asked)] if value else []
     named += [_named(clause, asked), *(_named(_undoubted(claim([sentence])), asked) for sentence in left)]
     letters = named[0] or "".join(sorted(set("".join(named)))) or _named(_undoubted(whole), asked, is_said=False)
-    return Statement(whole, letters, "claim", is_strong=False) if len(letters) == 1 else None
+    return Statement(whole, letters, "claim") if len(letters) == 1 else None
 
 
 def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
     """The letter of the only option that a clause mentions, and says."""
-    words = [_distinct(option, asked) for option in asked.choices[:26]]
-    there = [at for at, option in enumerate(words) if mention(option, clause)]
     there = [
-        at for at in there if not any(words[at] != words[other] and mention(words[at], words[other]) for other in there)
+        (letter, words)
+        for letter, words in zip(ascii_uppercase, _distinct(asked), strict=False)
+        if mention(words, clause)
     ]
-    return ascii_uppercase[there[0]] if len(there) == 1 and (not is_said or says(words[there[0]], clause)) else ""
+    named = [one for one in there if not any(one[1] != words and mention(one[1], words) for _, words in there)]
+    return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
 
 
 def _is_numeric(asked: Asked) -> bool:
@@ -140,21 +139,22 @@ def _numbered(value: str, asked: Asked) -> str:
     """The letters of the options that are this number, whatever units both have."""
     found = read(value)
     given = found.items[-1] if isinstance(found, Group) and found.form == "chain" else found
-    options = enumerate(map(read, asked.choices[:26]))
-    is_same = (
-        at
-        for at, option in options
-        if isinstance(option, Number) and isinstance(given, Number) and option.value == given.value
-    )
-    return "".join(ascii_uppercase[at] for at in is_same)
+    if not isinstance(given, Number):
+        return ""
+    options = zip(ascii_uppercase, map(read, asked.choices), strict=False)
+    return "".join(letter for letter, option in options if isinstance(option, Number) and option.value == given.value)
 
 
-def _distinct(option: str, asked: Asked) -> str:
-    """The words of an option that the question and all other options do not have, or all of them."""
-    shared = frozenset.intersection(*(frozenset(bare(other).split()) for other in asked.choices))
+@lru_cache(maxsize=64)
+def _distinct(asked: Asked) -> list[str]:
+    """The words of each option that the question and all other options do not have, or all of them."""
+    options = [frozenset(bare(option).split()) for option in asked.choices]
+    shared = frozenset.intersection(*options) if options else frozenset()
     known = words_of(asked.question) | shared | STRUCTURE
-    words = [word for word in option.split() if bare(word) not in known]
-    return " ".join(words) if words and not CJK.search(option) else option
+    words = [[word for word in option.split() if bare(word) not in known] for option in asked.choices[:26]]
+    return [
+        " ".join(few) if few and not CJK.search(one) else one for few, one in zip(words, asked.choices, strict=False)
+    ]
 
 
 _ASIDE = re.compile(
@@ -187,7 +187,7 @@ def _claimed_value(sentences: list[str], asked: Asked, *, is_ended: bool) -> Sta
             if is_cut or any(token.type in _DOUBTS for token in clause):
                 return None
             if value := _only_value(clause, said, asked):
-                return Statement(said, value, "claim", is_strong=False)
+                return Statement(said, value, "claim")
         if any(token.type in _VALUES for token in tokens):
             return None
     return None
@@ -278,12 +278,12 @@ def _marked(found: Statement | str | None, asked: Asked) -> Statement | str | No
 
 def _read(sentence: str, asked: Asked) -> Statement | str | None:
     if tagged := _TAGGED.search(sentence):
-        return _marked(Statement(sentence, (tagged[1] or tagged[2]).strip(), "label"), asked)
+        return _marked(Statement(sentence, (tagged[1] or tagged[2]).strip(), "stated"), asked)
     plain = _MARKUP.sub("", sentence).strip()
-    if not plain or len(plain) > LONGEST_SENTENCE:
+    if not plain:
         return None
     if asked.kind == "choice" and (letter := _exact_option(plain, asked)):
-        return Statement(sentence, letter, "value", is_strong=False)
+        return Statement(sentence, letter, "value")
     marked = _with_letters(plain, len(asked.choices) or 10) if asked.kind == "choice" else plain
     tokens = _tokens(marked, asked)
     if tokens is None:
@@ -291,10 +291,12 @@ def _read(sentence: str, asked: Asked) -> Statement | str | None:
     tree = _parsed(tokens)
     if tree is None:
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
-        return Statement(sentence, marked[tokens[0].end_pos or 0 :].strip(), "label") if is_labelled else None
+        return Statement(sentence, marked[tokens[0].end_pos or 0 :].strip(), "stated") if is_labelled else None
     reading = _Reading(tree, marked, asked)
-    found = {"math": reading.math, "choice": reading.choice, "text": reading.text}[asked.kind]()
-    return Statement(sentence, *found) if found is not None else None
+    if asked.kind == "choice":
+        return reading.choice(sentence)
+    value = reading.math() if asked.kind == "math" else reading.text()
+    return Statement(sentence, value, "stated") if value is not None else None
 
 
 def _exact_option(text: str, asked: Asked) -> str | None:
@@ -321,6 +323,8 @@ def _with_letters(text: str, count: int) -> str:
 
 
 def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
+    if len(sentence) > LONGEST_SENTENCE:
+        return None
     known = words_of(asked.question)
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence):
@@ -336,37 +340,33 @@ def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
     return tokens
 
 
-def _parsed(tokens: list[Token]) -> Tree[Token] | None:
+def _parsed(tokens: list[Token]) -> Any:
     from lark.exceptions import UnexpectedInput  # noqa: PLC0415
 
     parser = _grammar().parse_interactive("", start="sentence")
     try:
         for token in tokens:
             parser.feed_token(token)
-        tree = cast("Tree[Token]", parser.feed_eof())  # type: ignore[no-untyped-call]
+        return parser.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedInput:
         return None
-    return tree
-
-
-_Found: TypeAlias = "tuple[str, Literal['box', 'label', 'sentence', 'value'], bool]"
 
 
 class _Reading:
     """A sentence that the grammar has."""
 
-    def __init__(self, tree: Tree[Token], text: str, asked: Asked) -> None:
+    def __init__(self, tree: Any, text: str, asked: Asked) -> None:
         self._text, self._asked = text, asked
-        self._chunks = [_leaves(part) for part in tree.children if _name(part) == "chunk"]
-        self._is_labelled = any(_name(part) == "LABEL" for part in tree.children)
-        self._tail = next((_leaves(part) for part in tree.children if _name(part) == "tail"), [])
-        self._is_headed = len(self._chunks) > 1 and any(t.type == "HEAD" for c in self._chunks[:-1] for t in c)
+        parts: list[tuple[str, list[Token]]] = [
+            (part.data, part.children) if hasattr(part, "data") else (part.type, []) for part in tree.children
+        ]
+        self._chunks = [tokens for name, tokens in parts if name == "chunk"]
+        self._is_labelled = any(name == "LABEL" for name, _ in parts)
+        self._tail = next((tokens for name, tokens in parts if name == "tail"), [])
+        self._is_headed = any(token.type == "HEAD" for chunk in self._chunks[:-1] for token in chunk)
 
-    def math(self) -> _Found | None:
-        if not (self._is_labelled or self._is_headed):
-            return None
-        value = self._value(self._chunks[-1])
-        return (value, "label" if self._is_labelled else "sentence", True) if value else None
+    def math(self) -> str | None:
+        return self._value(self._chunks[-1]) or None if self._is_labelled or self._is_headed else None
 
     def _value(self, chunk: list[Token]) -> str | None:
         """The first value of a chunk with its unit; another value has to be after a preposition."""
@@ -384,10 +384,9 @@ class _Reading:
         value = value.rstrip("!") if is_exclaimed else value
         return value.lstrip("=≈ ").rstrip(",，、 ")
 
-    def choice(self) -> _Found | None:
+    def choice(self, sentence: str) -> Statement | None:
         tokens = [token for chunk in self._chunks for token in chunk]
         is_told = self._is_labelled or any(token.type == "HEAD" for token in tokens)
-        form: Literal["label", "sentence"] = "label" if self._is_labelled else "sentence"
         after = self._tail[1:3] if self._tail and self._tail[0].type != "SINCE" else []
         if after and not (after[0].type == "LETTER" or str(after[0]).lower() in ("or", "option")):
             after = []
@@ -395,32 +394,24 @@ class _Reading:
         plain = re.sub(r"[\ue000-\ue019]", " ", self._text[tokens[0].start_pos : tokens[-1].end_pos])
         named = _exact_option(plain, self._asked) or _named(plain, self._asked)
         if not letters:
-            return (named, form, True) if named and is_told else None
+            said = next((token for token in self._chunks[-1] if token.type not in _FREE), "")
+            other = said if re.fullmatch("[A-Z]", said) else ""  # the letter of no option
+            return Statement(sentence, named or other, "stated") if (named or other) and is_told else None
         if named and named not in letters:
-            return "", form, True
+            return Statement(sentence, "", "stated")
         rest = [token for token in tokens if token.type not in (*_FREE, "LETTER", "NUMERAL")]
-        if is_told or named or not rest or self._chunks[-1][0].type == "LETTER":
-            is_bare = len(self._chunks) == 1 and tokens[0].type == "LETTER" and not is_told
-            return ", ".join(letters), "value" if is_bare else form, is_told
-        return None
+        if not (is_told or named or not rest or self._chunks[-1][0].type == "LETTER"):
+            return None
+        is_bare = len(self._chunks) == 1 and tokens[0].type == "LETTER"
+        return Statement(sentence, ", ".join(letters), "stated" if is_told else "value" if is_bare else "mention")
 
-    def text(self) -> _Found | None:
+    def text(self) -> str | None:
         said = self._text[self._chunks[-1][0].start_pos :].strip()
         said = said.removesuffix(".") if said.count(".") == 1 else said  # the end of the sentence, not of `Jr.`
-        if self._is_labelled:
-            return said, "label", True
-        return (said, "sentence", True) if self._is_headed else None
+        return said if self._is_labelled or self._is_headed else None
 
 
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
-
-
-def _name(part: Token | Tree[Token]) -> str:
-    return str(getattr(part, "data", "") or getattr(part, "type", ""))
-
-
-def _leaves(part: Token | Tree[Token]) -> list[Token]:
-    return cast("list[Token]", part.children) if hasattr(part, "children") else []
 
 
 def _leads(token: Token) -> bool:

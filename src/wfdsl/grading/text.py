@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from wfdsl.grading.claims import says
+from wfdsl.grading.claims import says, words_of
 from wfdsl.grading.normal_forms import Number, clean, read
 from wfdsl.grading.verdict import Verdict
 
@@ -40,7 +40,7 @@ def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = F
     """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it."""
     if same_text(gold, answer):
         return Verdict("right", answer, f"it is {_short(gold)}", rule="same text")
-    if (is_claim and says(gold, answer, question)) or any(same_text(gold, said) for said in _said(answer)):
+    if (is_claim and says(gold, answer, words_of(question))) or any(same_text(gold, said) for said in _said(answer)):
         return Verdict("right", answer, f"{_short(answer)} says {_short(gold)}", rule="says the text")
     return Verdict("wrong", answer, f"{_short(answer)} is not {_short(gold)}", rule="same text")
 

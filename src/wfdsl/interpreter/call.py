@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 import traceback
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import BudgetTracker, BudgetUsage
@@ -29,7 +29,7 @@ from wfdsl.interpreter.limits import (
     unusable,
     wait_before_retry,
 )
-from wfdsl.interpreter.record import LostCall, Run
+from wfdsl.interpreter.record import LostCall, StepRecord
 from wfdsl.interpreter.tools import Tools, calling, results
 from wfdsl.interpreter.worker_profile import WorkerProfile, profile_of
 from wfdsl.language.diagnostics import WorkflowError
@@ -76,37 +76,29 @@ class Environment:
 
 @dataclass(slots=True, eq=False)
 class StepCall:
-    """The state of one step's call; `Call.run` holds it. The pipeline writes here what the step's record will say."""
+    """The state of one step's call; `Call.run` holds it. The pipeline writes into its record."""
 
     environment: Environment
     path: Path
-    worker: int
-    messages: tuple[Message, ...]
+    profile: WorkerProfile
+    messages: InitVar[tuple[Message, ...]]
+    record: StepRecord = field(init=False)
+    """What is known of the step so far."""
     started: float = field(init=False)
-    queue_s: float = 0.0
-    retries: int = 0
-    retry_s: float = 0.0
-    replayed: bool = False
-    answered_by: int | None = None
     doing: str = _ASKING
     """What the call is waiting for, in words."""
     latest: float | None = None
     """When the run that the step is in has to be over, on the event loop's clock."""
     seconds: float | None = None
     """How many the step has for a worker; None: no limit but `latest`."""
-    nested: tuple[Run, ...] = ()
-    earlier: tuple[Reply, ...] = ()
-    """Replies before the last one, which were paid for: those that could not be used, or that called tools."""
+    replies: list[Reply] = field(default_factory=list)
+    """All that were paid for, those that could not be used or that called tools included."""
     tools: Tools | None = None
     """The tools that the step's worker may call; None: it has none."""
 
-    def __post_init__(self) -> None:
-        self.started = self.environment.clock.now()
-
-    @property
-    def step(self) -> int:
-        """The index of the step in its workflow."""
-        return self.path[-1]
+    def __post_init__(self, messages: tuple[Message, ...]) -> None:
+        self.started, profile = self.environment.clock.now(), self.profile
+        self.record = StepRecord(self.path[-1], profile.index, profile.name, messages, started=self.started)
 
     def __call__(self, text: str) -> None:
         """Tell the listener of a piece of the response. `Call.on_delta` is the step call itself: each call has one."""
@@ -187,7 +179,7 @@ class CallPipeline:
             profile = asked.profile
             if failure is not None:
                 handle.emit(FellBack(handle.path, profile.name, str(failure)))
-                handle.answered_by = profile.index
+                handle.record.answered_by = profile.index
             limit = asyncio.timeout_at(call.deadline)
             try:
                 async with limit:
@@ -217,8 +209,8 @@ class CallPipeline:
         for each in (self, *self._fallbacks):
             reply = await journal.find(each.profile.key(call), call)
             if reply is not None:
-                handle.replayed = True
-                handle.answered_by = None if each is self else each.profile.index
+                handle.record.replayed = True
+                handle.record.answered_by = None if each is self else each.profile.index
                 return reply
         journal.require_fit(call, self.profile.name)
         return None
@@ -242,11 +234,11 @@ class CallPipeline:
                 raise failure
             else:
                 raise failure.saying(f"{failure} ({made} attempts)") from failure
-            handle.retries += 1
+            handle.record.retries += 1
             handle.doing = f"waiting to try again after: {failure}"
             handle.emit(Retried(handle.path, made, wait_s, str(failure)))
             await asyncio.sleep(wait_s)
-            handle.retry_s = clock.now() - handle.started - handle.queue_s
+            handle.record.retry_s = clock.now() - handle.started - handle.record.queue_s
 
     def _wait_for_provider(self, call: Call, failure: WorkerFailure) -> float:
         """Seconds until the worker is asked again, after its provider refused a call as one too many.
@@ -307,14 +299,14 @@ class CallPipeline:
         if limits.tokens is not None:
             taken[-1].amount = reply.usage.total_tokens
         if reply.finish in UNUSABLE and not (reply.tool_calls and call.settings.get("tools")):
-            handle.earlier = (*handle.earlier, reply)
+            handle.replies.append(reply)
             raise unusable(reply)
         return reply
 
     def _note_failure(self, handle: StepCall, failure: WorkerFailure, began: float) -> None:
         """Keep a reply that was paid for, and let the worker rest if its provider is overloaded."""
         if failure.rejected is not None:
-            handle.earlier = (*handle.earlier, failure.rejected)
+            handle.replies.append(failure.rejected)
         if failure.status in _OVERLOADED:
             asked_s = failure.retry_after or 0.0
             longest_s = handle.environment.config.longest_wait_s  # nothing is held back for a wait that no run makes
@@ -358,7 +350,7 @@ class CallPipeline:
         if not self._limits.pace.is_open:
             await self._limits.pace.turn()
         _leave_now(taken, handle)
-        handle.queue_s += clock.steady() - since
+        handle.record.queue_s += clock.steady() - since
         handle.doing = _ASKING
         return taken
 
@@ -400,20 +392,20 @@ async def ask_with_tools(pipeline: CallPipeline, call: Call, tools: Tools) -> Re
         reply = await pipeline.ask(call._replace(settings={**call.settings, **tools.settings(rounds)}))
         if not reply.tool_calls:
             return reply
-        handle.earlier = (*handle.earlier, reply)
+        handle.replies.append(reply)
         count = len(reply.tool_calls)
         issued, known = known[:count], known[count:]
         if not issued:
             issued = await journal.journal.issue(
                 journal.run_id, call.path, reply.tool_calls, handle.environment.clock.now()
             )
-        handle.messages = (*call.messages, calling(reply.text, reply.tool_calls, issued))
+        handle.record.messages = (*call.messages, calling(reply.text, reply.tool_calls, issued))
         if any(each.result is None for each in issued):
             raise StepSuspended
         rounds += 1
-        handle.messages = (*handle.messages, *results(issued))
-        handle.replayed, handle.answered_by = False, None
-        call = call._replace(messages=handle.messages)
+        handle.record.messages = (*handle.record.messages, *results(issued))
+        handle.record.replayed, handle.record.answered_by = False, None
+        call = call._replace(messages=handle.record.messages)
 
 
 def _leave_now(taken: list[Taking], handle: StepCall) -> None:
@@ -447,7 +439,7 @@ async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None
         for limiter in acquired:
             limiter.release()
         raise
-    handle.queue_s += clock.steady() - since
+    handle.record.queue_s += clock.steady() - since
     handle.doing = _ASKING
 
 

@@ -17,11 +17,11 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.call import CallPipeline, Environment, Pipelines, StepCall
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import CompletionFinished, CompletionStarted, Path, error_type_of
-from wfdsl.interpreter.record import Run, RunEnded, cost_of, total_usd
+from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.interpreter.tools import Tools
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.language.workflow import Workflow
-from wfdsl.protocols import Ask, Call, Message, Reply, Usage, WorkerPool
+from wfdsl.protocols import Ask, Call, Message, Reply, WorkerPool
 
 OWN_STEP = -1
 """The index of a Conductor's own completions in paths."""
@@ -76,15 +76,13 @@ class ConductorCall(StepCall):
         run_workflow: Callable[..., Coroutine[Any, Any, Run]],
     ) -> None:
         """`level` is the one of the workflows inside the node, `run_workflow` the execution's, which is above this."""
-        super().__init__(environment, path, profile.index, messages)
-        self._profile = replace(profile, conductor=False, fallbacks=())
+        super().__init__(environment, path, profile, messages)
+        self._own = replace(profile, conductor=False, fallbacks=())
         self._run_workflow = run_workflow
         self.level = level
         """What nested workflows may use, and how deep they may be nested."""
         self.provider = str(profile.entry.provider)
         """Who provides the Conductor's own model; a pool's entry only says that the worker is a Conductor."""
-        self.replies: list[Reply] = []
-        """The Conductor's own completions, those that could not be used included."""
 
     @property
     def pool(self) -> WorkerPool:
@@ -106,7 +104,7 @@ class ConductorCall(StepCall):
         """
         environment = replace(self.environment, listener=None)
         path = (*self.path, round_number, OWN_STEP)
-        handle = StepCall(environment, path, self.worker, messages)
+        handle = StepCall(environment, path, self._own, messages)
         call = Call(
             messages,
             path,
@@ -116,7 +114,7 @@ class ConductorCall(StepCall):
             None,
             handle,
         )
-        profile, clock = self._profile, environment.clock
+        profile, clock = self._own, environment.clock
         self.emit(CompletionStarted(path, profile.name, clock.now(), self.provider, profile.entry.model))
         try:
             reply = await CallPipeline(worker, profile).ask(call)
@@ -128,7 +126,7 @@ class ConductorCall(StepCall):
             self.replies.append(reply)
             return reply
         finally:
-            self.replies.extend(handle.earlier)
+            self.replies.extend(handle.replies)
             self.emit(end)
 
     async def run(
@@ -151,7 +149,7 @@ class ConductorCall(StepCall):
         try:
             run = await self._run_workflow(
                 workflow,
-                self.messages if question is None else question,
+                self.record.messages if question is None else question,
                 self.environment,
                 self.level,
                 names=names,
@@ -159,19 +157,10 @@ class ConductorCall(StepCall):
                 previous=previous,
             )
         except RunEnded as error:
-            self.nested = (*self.nested, error.run)
+            self.record.nested = (*self.record.nested, error.run)
             raise
-        self.nested = (*self.nested, run)
+        self.record.nested = (*self.record.nested, run)
         return run
-
-    def spent(self) -> tuple[Usage, float | None, float | None]:
-        """Tokens of the Conductor's completions and of the nested runs, what was paid, and what the price list says."""
-        usage, paid_usd, list_usd = cost_of(self.replies)
-        return (
-            sum((run.usage for run in self.nested), usage),
-            total_usd([paid_usd, *(run.paid_usd for run in self.nested)]),
-            total_usd([list_usd, *(run.list_usd for run in self.nested)]),
-        )
 
 
 def sampling_settings(seed: int | None, path: Path) -> Mapping[str, Any]:

@@ -38,6 +38,7 @@ from wfdsl.interpreter.record import (
     StepRecord,
     as_unicode,
     cost_of,
+    total_usd,
     worker_title,
 )
 from wfdsl.interpreter.tools import pending_calls
@@ -247,7 +248,7 @@ class Execution:
                 environment, path, profile, messages, level=inside, run_workflow=run_workflow
             )
         else:
-            handle = StepCall(environment, path, profile.index, messages)
+            handle = StepCall(environment, path, profile, messages)
             handle.tools = tools
             if asked.temperature is not None or asked.max_tokens is not None:
                 settings = {**settings, **asked.settings}
@@ -275,10 +276,10 @@ class Execution:
     def _fail(self, handle: StepCall, cause: Cause) -> None:
         reason = as_unicode(str(cause))
         if self._failure is None:
-            who = worker_title(handle.worker, self._worker_name(handle.worker))
+            who = worker_title(handle.profile.index, handle.profile.name)
             what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
-            self._failure = (f"{self._title(handle.step)}{what}, {who}: {reason}", cause)
-        self._end(handle.step, self._record_of(handle, "failed", error=reason), error_type_of(cause))
+            self._failure = (f"{self._title(handle.record.step)}{what}, {who}: {reason}", cause)
+        self._end(handle.record.step, self._record_of(handle, "failed", error=reason), error_type_of(cause))
 
     def _end(self, step: int, record: StepRecord, error_type: str = "") -> None:
         self._records[step] = record
@@ -289,29 +290,20 @@ class Execution:
     def _record_of(
         self, handle: StepCall, status: StepState, *, reply: Reply | None = None, error: str = ""
     ) -> StepRecord:
-        """The record of a step that has begun."""
-        replies = handle.earlier if reply is None else (*handle.earlier, reply)
-        usage, paid_usd, list_usd = handle.spent() if isinstance(handle, ConductorCall) else cost_of(replies)
-        record = StepRecord(
-            step=handle.step,
-            worker=handle.worker,
-            worker_name=self._worker_name(handle.worker),
-            messages=handle.messages,
-            status=status,
-            started=handle.started,
-            finished=self.environment.clock.now(),
-            queue_s=handle.queue_s,
-            retries=handle.retries,
-            retry_s=handle.retry_s,
-            usage=usage,
-            paid_usd=paid_usd,
-            list_usd=list_usd,
-            error=error,
-            nested=handle.nested,
-        )
-        if reply is not None:
+        """The record of a step that has begun, once its call is over."""
+        record = handle.record
+        record.status, record.error, record.finished = status, error, self.environment.clock.now()
+        if reply is None:
+            record.replayed, record.answered_by = False, None
+        else:
             record.take(reply)
-            record.replayed, record.answered_by = handle.replayed, handle.answered_by
+            if not handle.profile.conductor:  # what one says is made of other replies
+                handle.replies.append(reply)
+        usage, paid_usd, list_usd = cost_of(handle.replies)
+        nested = record.nested
+        record.usage = sum((run.usage for run in nested), usage)
+        record.paid_usd = total_usd([paid_usd, *(run.paid_usd for run in nested)])
+        record.list_usd = total_usd([list_usd, *(run.list_usd for run in nested)])
         return record
 
     def _snapshot(self, step: int) -> StepRecord:

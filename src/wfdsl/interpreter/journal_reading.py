@@ -26,7 +26,7 @@ from wfdsl.interpreter.context import messages_for
 from wfdsl.interpreter.events import Path as CallPath
 from wfdsl.interpreter.journal import OF_RUN, decoding, reply_from_json
 from wfdsl.interpreter.journal_file import connect, failure, is_alive, shrink
-from wfdsl.interpreter.record import LostCall, Run, StepRecord, cost_of, total_usd
+from wfdsl.interpreter.record import LostCall, Run, StepRecord, cost_of
 from wfdsl.language.check import CheckConfig, check
 from wfdsl.language.completion import read_completion
 from wfdsl.language.workflow import Workflow
@@ -320,7 +320,7 @@ def unfinished_run(
         charge = charge.plus(call.charge)
     error = f"the process ended before the run did; continue with: wfdsl runs resume {run_id}"
     return replace(
-        _Unfinished(run_id, calls, is_running).run(request, (), created),
+        _Unfinished(run_id, calls).run(request, (), created, is_open=is_running),
         status="running" if is_running else "stopped",
         error="" if is_running else error,
         lost=tuple(
@@ -336,16 +336,15 @@ def unfinished_run(
 class _Unfinished:
     run_id: str
     calls: Sequence[Attempt]
-    is_running: bool
 
-    def run(self, request: RunRequest, at: CallPath, started: float, *, is_last: bool = True) -> Run:
+    def run(self, request: RunRequest, at: CallPath, started: float, *, is_open: bool) -> Run:
         """A run from the calls inside it; `at` is its path, which is empty for the outermost one."""
         workflow = request.workflow
         pruned = graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
         responses: dict[int, str] = {}
         steps: list[StepRecord] = []
         for index in range(len(workflow)):
-            step = self._step(request, (*at, index), responses, is_open=self.is_running and is_last)
+            step = self._step(request, (*at, index), responses, is_open=is_open)
             later = range(index + 1, len(workflow))
             if step.nested and any(index in workflow.sees(each) and self._inside((*at, each)) for each in later):
                 over = step.nested[-1]  # the steps that see a Conductor node begin when it is over
@@ -353,7 +352,6 @@ class _Unfinished:
             if step.response is not None:
                 responses[index] = step.response
             steps.append(replace(step, status="pruned") if index in pruned and step.status == "waiting" else step)
-        is_open = self.is_running and is_last
         status: RunStatus = "done" if steps[-1].status == "done" else "running" if is_open else "stopped"
         ends = [step.finished or started for step in steps]
         return Run(
@@ -370,68 +368,63 @@ class _Unfinished:
         )
 
     def _step(self, request: RunRequest, at: CallPath, responses: dict[int, str], *, is_open: bool) -> StepRecord:
+        """A step from its own calls, or, if its worker is a Conductor, from those inside."""
         asked = request.workflow[at[-1]].worker
         assert isinstance(asked, int)  # requests hold workflows that could run
         calls = self._inside(at)
         if not calls:
             return StepRecord(at[-1], asked)
         own = [call for call in calls if call.path == at]
-        record = StepRecord(at[-1], asked, messages=_messages(request, at[-1], responses), started=calls[0].started)
-        if not own:
-            return self._node(request, at, calls, record, is_open=is_open)
-        last = next((call for call in own if call.answer is not None), own[-1])
-        status: StepState = "running" if is_open else "failed" if last.status in ("failed", "rejected") else "stopped"
-        if last.answer is not None:
+        last = next((call for call in own if call.answer is not None), own[-1] if own else calls[0])
+        status: StepState = "running" if is_open else "stopped"
+        if own and last.answer is not None:
             status = "done"
-        usage, paid_usd, list_usd = cost_of([call.reply for call in own if call.reply is not None])
-        is_over = status != "running"
-        found = replace(
-            record,
+        elif own and not is_open and last.status in _FAILED:
+            status = "failed"
+        is_over = bool(own) and status != "running"
+        usage, paid_usd, list_usd = cost_of([call.reply for call in calls if call.reply is not None])
+        record = StepRecord(
+            at[-1],
+            asked,
             worker_name=last.worker,
+            messages=_messages(request, at[-1], responses),
             status=status,
+            started=calls[0].started,
             finished=last.finished if is_over else None,
-            retries=sum(call.status in ("failed", "rejected") for call in own),
+            retries=sum(call.status in _FAILED for call in own),
             error=last.error if is_over else "",
             usage=usage,
             paid_usd=paid_usd,
             list_usd=list_usd,
         )
-        if last.answer is not None and last.reply is not None:
-            found.take(last.reply)
-        return found
+        if status == "done" and last.reply is not None:
+            record.take(last.reply)
+        if not own:
+            question = request.question if asked < 0 else record.messages  # the root Conductor is asked directly
+            record.nested = tuple(self._rounds(replace(request, question=question), at, is_open=is_open))
+        return record
 
-    def _node(
-        self, request: RunRequest, at: CallPath, calls: Sequence[Attempt], record: StepRecord, *, is_open: bool
-    ) -> StepRecord:
-        """A step whose worker is a Conductor, with the rounds that can be read again; only the last may be running."""
-        question = request.question if record.worker < 0 else record.messages  # the root Conductor is asked directly
-        asked = replace(request, question=question, names=None, previous=None)
-        own = [call for call in calls if call.path[len(at) + 1 :] == (OWN_STEP,)]
-        nested: list[Run] = []
-        latest = calls[-1].path[len(at)]
+    def _rounds(self, request: RunRequest, at: CallPath, *, is_open: bool) -> Iterator[Run]:
+        """The rounds of a Conductor that can be read again; only the last may be running."""
+        asked, latest = replace(request, names=None, previous=None), self._inside(at)[-1].path[len(at)]
         for number in range(latest + 1):
-            inside = [call for call in self._inside((*at, number)) if call not in own]
-            written = [call.answer for call in own if call.path[len(at)] == number and call.answer is not None]
+            here = (*at, number)
+            calls = self._inside(here)
+            inside = [call for call in calls if call.path[len(here)] != OWN_STEP]
+            written = [call.answer for call in calls if call not in inside and call.answer is not None]
             workflow = _workflow_in(written[-1]) if written else None
-            if workflow is None or not inside or any(call.path[len(at) + 1] >= len(workflow) for call in inside):
-                break
+            if workflow is None or not inside or any(call.path[len(here)] >= len(workflow) for call in inside):
+                return
             asked = replace(asked, workflow=workflow)
-            is_last = is_open and number == latest
-            nested.append(self.run(asked, (*at, number), inside[0].started, is_last=is_last))
-            asked = replace(asked, previous=(workflow[-1].subtask, nested[-1].answer or ""))
-        usage, paid_usd, list_usd = cost_of([call.reply for call in own if call.reply is not None])
-        return replace(
-            record,
-            worker_name=own[0].worker if own else "",
-            status="running" if is_open else "stopped",
-            nested=tuple(nested),
-            usage=sum((run.usage for run in nested), usage),
-            paid_usd=total_usd([paid_usd, *(run.paid_usd for run in nested)]),
-            list_usd=total_usd([list_usd, *(run.list_usd for run in nested)]),
-        )
+            run = self.run(asked, here, inside[0].started, is_open=is_open and number == latest)
+            yield run
+            asked = replace(asked, previous=(workflow[-1].subtask, run.answer or ""))
 
     def _inside(self, at: CallPath) -> list[Attempt]:
         return [call for call in self.calls if call.path[: len(at)] == at]
+
+
+_FAILED = ("failed", "rejected")
 
 
 def _workflow_in(text: str) -> Workflow | None:

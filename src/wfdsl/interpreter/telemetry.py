@@ -1,9 +1,8 @@
 """Telemetry: OpenTelemetry spans of a run, made from its events.
 
-A span per run, per step and per nested run, and two for each completion of a Conductor: its plan, and the call of its
-model. A step is one span however often its worker was asked; further attempts are events in it. The names are those of
-OpenTelemetry's conventions for generative AI (0.1.0), and of OpenInference for the kinds of spans. They may still
-change, so only this file has them.
+A span per run, per step, per nested run and per completion of a Conductor. A step is one span however often its worker
+was asked; further attempts are events in it. The names are those of OpenTelemetry's conventions for generative AI
+(0.1.0), and of OpenInference for the kinds of spans. They may still change, so only this file has them.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class SpanListener:
         self._texts = os.environ.get(TEXTS_VARIABLE, "").lower() == "true" if texts is None else texts
         self._conversation = ""
         self._open: dict[tuple[str, Path], Span] = {}
-        """The spans that have not ended, by kind (run, step, plan, chat) and path."""
+        """The spans that have not ended, by kind (run, step) and path; a completion is a step."""
         self._conductors: set[Path] = set()
 
     def __call__(self, event: Event) -> None:
@@ -95,11 +94,10 @@ class SpanListener:
                 else:
                     self._begin_chat(("step", path), ("run", path[:-1]), event, about)
             case CompletionStarted():
-                about = {_AGENT: event.worker_name, "wfdsl.round": path[-2]}
-                self._begin(("plan", path), ("step", path[:-2]), f"plan {event.worker_name}", "AGENT", about)
-                self._begin_chat(("chat", path), ("plan", path), event, {"wfdsl.worker": event.worker_name})
-            case CompletionFinished() if ("plan", path) in self._open:
-                self._end_plan(event)
+                about = {_AGENT: event.worker_name, "wfdsl.round": path[-2], "wfdsl.worker": event.worker_name}
+                self._begin_chat(("step", path), ("step", path[:-2]), event, about)
+            case CompletionFinished() if ("step", path) in self._open:
+                self._end_completion(event)
             case Retried() if ("step", path) in self._open:
                 self._open["step", path].add_event("retry", {"reason": event.reason, "wait_s": event.wait_s})
             case FellBack() if ("step", path) in self._open:
@@ -137,16 +135,14 @@ class SpanListener:
             },
         )
 
-    def _end_plan(self, event: CompletionFinished) -> None:
-        reply = event.reply
-        for kind in ("chat", "plan"):
-            span = self._open.pop((kind, event.path))
-            if reply is None:
-                _set_error(span, event.error, event.error_type)
-            elif kind == "chat":
-                span.set_attributes(_answered(reply.model, reply.finish, reply.usage))
-                self._set_texts(span, event.messages, reply.text, reply.finish)
-            span.end(int(event.at * _NANOSECONDS))
+    def _end_completion(self, event: CompletionFinished) -> None:
+        span, reply = self._open.pop(("step", event.path)), event.reply
+        if reply is None:
+            _set_error(span, event.error, event.error_type)
+        else:
+            span.set_attributes(_answered(reply.model, reply.finish, reply.usage))
+            self._set_texts(span, event.messages, reply.text, reply.finish)
+        span.end(int(event.at * _NANOSECONDS))
 
     def _end_step(self, path: Path, record: StepRecord, error_type: str) -> None:
         span = self._open.pop(("step", path))

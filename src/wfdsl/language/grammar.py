@@ -171,9 +171,9 @@ def _lark_version() -> str:
 
 
 def _cache_folder() -> Path:
-    from platformdirs import user_cache_path  # noqa: PLC0415  (only here)
-
-    return user_cache_path("wfdsl", appauthor=False) / "grammars"
+    """By the XDG base directory specification; importing platformdirs takes a tenth of the time of `wfdsl check`."""
+    folder = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME", "~") + "/.cache"
+    return Path(folder, "wfdsl", "grammars")
 
 
 def _read(entry: Path) -> GrammarData | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 
-from wfdsl.api import Checked, analyze_path, analyze_text
+from wfdsl.api import Checked, analyze, analyze_path
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.journal import Journal
@@ -75,7 +75,7 @@ class Folder:
             raise UsageError("give either file or text")
         if file is not None:
             return analyze_path(self.file(file), pool=pool, params=params, profile="lenient")
-        return analyze_text(text or "", form="wf", pool=pool, params=params, name="text")
+        return analyze(text or "", form="wf", pool=pool, params=params, name="text")
 
     def run(self, run_id: str, journal: Journal) -> tuple[str, RunRequest]:
         """A run that was started here: its whole id, and what it was asked.

@@ -68,14 +68,15 @@ def answer_of(turn: Turn, run: Run) -> Answer:
     return Answer(turn, run, text[: min(ends)], "stop") if ends else Answer(turn, run, text, finish)
 
 
-def usage_of(answer: Answer) -> dict[str, Any]:
-    """The tokens of all calls that were made for an answer, the Conductor's included."""
+def usage_of(answer: Answer, read: str = "prompt", written: str = "completion") -> dict[str, Any]:
+    """The tokens of all calls that were made for an answer, the Conductor's included, in the words of an API."""
     found = answer.usage
     return {
-        **_tokens(found),
+        f"{read}_tokens": found.input_tokens,
+        f"{written}_tokens": found.output_tokens,
         "total_tokens": found.total_tokens,
-        "prompt_tokens_details": {"cached_tokens": found.cached_tokens},
-        "completion_tokens_details": {"reasoning_tokens": found.thinking_tokens},
+        f"{read}_tokens_details": {"cached_tokens": found.cached_tokens},
+        f"{written}_tokens_details": {"reasoning_tokens": found.thinking_tokens},
     }
 
 
@@ -141,25 +142,29 @@ class _Reply:
         """The headers that name the run and its cost; `unknown` if a price is not known."""
         paid = self._answer.paid_usd
         cost = "unknown" if paid is None else f"{paid:.6f}"
-        return self.turn.headers | {"x-wfdsl-run": self._answer.run.id, "x-wfdsl-cost": cost}
+        return {**self.turn.headers, "x-wfdsl-cost": cost}
 
 
 class ChatReply(_Reply):
     """The answer to a request as a chat completion; each method gives the chunks that a stream sends."""
 
-    def __init__(self, turn: Turn, reasoning_field: str) -> None:
+    def __init__(self, turn: Turn) -> None:
         super().__init__(turn)
-        self._reasoning = reasoning_field
         self._about = {"id": f"chatcmpl-{turn.run_id}", "created": turn.created, "model": turn.chat.model}
 
     def body(self) -> dict[str, Any]:
         """The chat completion, once the answer is there."""
+        answer = self._answer
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
+        if answer.tool_calls:
+            message["content"] = answer.text or None
+            message["tool_calls"] = [chat_call(call) for call in answer.tool_calls]
         return {
             **self._about,
             "object": "chat.completion",
-            "choices": [_choice(self._answer)],
-            "usage": usage_of(self._answer),
-            "wfdsl": summary_of(self._answer),
+            "choices": [{"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}],
+            "usage": usage_of(answer),
+            "wfdsl": summary_of(answer),
         }
 
     def begin(self) -> bytes:
@@ -168,7 +173,7 @@ class ChatReply(_Reply):
 
     def said(self, said: Said) -> bytes:
         """A piece of the answer, or of what happens."""
-        delta = {"content": "", self._reasoning: said.text} if said.reasoning else {"content": said.text}
+        delta = {"content": "", "reasoning_content": said.text} if said.reasoning else {"content": said.text}
         return self._chunk(delta)
 
     def keep_alive(self) -> bytes:
@@ -178,12 +183,12 @@ class ChatReply(_Reply):
     def end(self, answer: Answer) -> bytes:
         """The end of the answer: its tool calls, how it ended, and what was done."""
         self._answer = answer
-        calls = b"".join(self._chunk(delta) for delta in _calls(answer))
-        delta = {"content": None if answer.tool_calls else ""}
+        calls = [{"index": number, **chat_call(call)} for number, call in enumerate(answer.tool_calls)]
+        delta = {"content": None, "tool_calls": calls} if calls else {"content": ""}
         ended = [{"index": 0, "delta": delta, "finish_reason": answer.finish, "logprobs": None}]
         last = self._event(ended, wfdsl=summary_of(answer))
         usage = self._event([], usage=usage_of(answer)) if self.turn.chat.include_usage else b""
-        return calls + last + usage + DONE
+        return last + usage + DONE
 
     def fail(self, error: ApiError) -> bytes:
         """The error as the last event."""
@@ -195,28 +200,6 @@ class ChatReply(_Reply):
     def _event(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
         usage = {"usage": None} if self.turn.chat.include_usage else {}
         return as_event({**self._about, "object": "chat.completion.chunk", "choices": choices, **usage, **more})
-
-
-def _choice(answer: Answer) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
-    if answer.tool_calls:
-        message["content"] = answer.text or None
-        message["tool_calls"] = [chat_call(call) for call in answer.tool_calls]
-    return {"index": 0, "message": message, "finish_reason": answer.finish, "logprobs": None}
-
-
-def _calls(answer: Answer) -> Iterator[dict[str, Any]]:
-    """Deltas for the tool calls of an answer: each call's name, then what it is given."""
-    for number, call in enumerate(answer.tool_calls):
-        field = "input" if call.custom else "arguments"
-        whole = chat_call(call)
-        about = {**whole, whole["type"]: {**whole[whole["type"]], field: ""}}
-        yield {"content": None, "tool_calls": [{"index": number, **about}]}
-        yield {"content": None, "tool_calls": [{"index": number, whole["type"]: {field: call.arguments}}]}
-
-
-_Item = dict[str, Any]
-_REASONING: Final = "reasoning"
 
 
 class ResponseReply(_Reply):
@@ -236,7 +219,7 @@ class ResponseReply(_Reply):
         suffix = "" if turn.asked is None else f"-{turn.origin['request'][:8]}"
         self._id = f"{turn.run_id}{suffix}"
         self._numbers = 0
-        self._output: list[_Item] = []
+        self._output: list[dict[str, Any]] = []
         """All items; the last one may be unfinished."""
         self._text = ""
         """The text of the last item so far, if that is unfinished."""
@@ -246,7 +229,7 @@ class ResponseReply(_Reply):
         """The first events, and an item of reasoning, which is open until the message begins."""
         begun = [self._event(f"response.{name}", response=self.body()) for name in ("created", "in_progress")]
         part = {"type": "summary_text", "text": ""}
-        opened = self._open({"id": f"rs_{self._id}", "type": _REASONING, "summary": []})
+        opened = self._open({"id": f"rs_{self._id}", "type": "reasoning", "summary": []})
         return b"".join([*begun, opened, self._about("response.reasoning_summary_part.added", part=part)])
 
     def said(self, said: Said) -> bytes:
@@ -267,15 +250,15 @@ class ResponseReply(_Reply):
         events = []
         if not self._last_is("message") and not answer.tool_calls:
             events.append(self._begin_message())
-        is_cut = answer.finish in _INCOMPLETE
+        is_cut = answer.finish == "length"
         events.append(self._end_message(is_cut=is_cut) if self._last_is("message") else self._end_reasoning())
         events += [self._call(call, number) for number, call in enumerate(answer.tool_calls)]
         status = "incomplete" if is_cut else "completed"
         self._end = {
             "status": status,
-            "incomplete_details": {"reason": _INCOMPLETE[answer.finish]} if is_cut else None,
+            "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
             "completed_at": None if is_cut else int(time.time()),
-            "usage": _usage(answer),
+            "usage": usage_of(answer, "input", "output"),
             "wfdsl": summary_of(answer),
         }
         self._answer = answer
@@ -320,13 +303,12 @@ class ResponseReply(_Reply):
     def _begin_message(self) -> bytes:
         about = {"id": f"msg_{self._id}", "type": "message", "role": "assistant"}
         opened = self._end_reasoning() + self._open({**about, "status": "in_progress", "content": []})
-        return opened + self._about("response.content_part.added", content_index=0, part=_text_part(""))
+        return opened + self._about("response.content_part.added", part=_text_part(""))
 
     def _end_message(self, *, is_cut: bool) -> bytes:
-        text = self._text
-        part = _text_part(text)
-        done = self._about("response.output_text.done", content_index=0, text=text, logprobs=[])
-        ended = self._about("response.content_part.done", content_index=0, part=part)
+        part = _text_part(self._text)
+        done = self._about("response.output_text.done", text=self._text, logprobs=[])
+        ended = self._about("response.content_part.done", part=part)
         return done + ended + self._close(status="incomplete" if is_cut else "completed", content=[part])
 
     def _end_reasoning(self) -> bytes:
@@ -342,7 +324,7 @@ class ResponseReply(_Reply):
         done = self._about(f"{event}.done", **{field: call.arguments})
         return opened + delta + done + self._close(**{field: call.arguments, "status": "completed"})
 
-    def _open(self, item: _Item) -> bytes:
+    def _open(self, item: dict[str, Any]) -> bytes:
         self._output.append(item)
         self._text = ""
         return self._event("response.output_item.added", output_index=len(self._output) - 1, item=item)
@@ -356,16 +338,13 @@ class ResponseReply(_Reply):
 
     def _delta(self, event: str, text: str, **more: Any) -> bytes:
         self._text += text
-        if self._last_is("message"):
-            more["content_index"] = 0
         return self._about(event, delta=text, **more)
 
     def _about(self, event: str, **more: Any) -> bytes:
         """An event about the last item."""
-        if self._last_is(_REASONING):
-            more["summary_index"] = 0
         item = self._output[-1]
-        return self._event(event, item_id=item["id"], output_index=len(self._output) - 1, **more)
+        part = {"message": {"content_index": 0}, "reasoning": {"summary_index": 0}}.get(item["type"], {})
+        return self._event(event, item_id=item["id"], output_index=len(self._output) - 1, **part, **more)
 
     def _event(self, name: str, **more: Any) -> bytes:
         content = {"type": name, "sequence_number": self._numbers, **more}
@@ -375,24 +354,15 @@ class ResponseReply(_Reply):
 
 _FUNCTION: Final = ("function_call", "arguments", "response.function_call_arguments")
 _CUSTOM: Final = ("custom_tool_call", "input", "response.custom_tool_call_input")
-_INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_ABSENT: Final = ("instructions", "max_output_tokens", "max_tool_calls", "previous_response_id", "prompt_cache_key")
 _PLAIN: Final[dict[str, Any]] = {
-    "instructions": None,
-    "max_output_tokens": None,
-    "max_tool_calls": None,
+    **dict.fromkeys((*_ABSENT, "safety_identifier", "user")),
+    **dict.fromkeys(("frequency_penalty", "presence_penalty", "top_logprobs"), 0),
+    **dict.fromkeys(("temperature", "top_p"), 1),
     "metadata": {},
     "parallel_tool_calls": True,
-    "previous_response_id": None,
-    "presence_penalty": 0,
-    "frequency_penalty": 0,
-    "temperature": 1,
     "tool_choice": "auto",
-    "top_logprobs": 0,
-    "top_p": 1,
     "truncation": "disabled",
-    "user": None,
-    "safety_identifier": None,
-    "prompt_cache_key": None,
 }
 """Fields of the request that the response repeats, and what they are if they were not given."""
 
@@ -404,14 +374,3 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
 
 def _text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def _usage(answer: Answer) -> dict[str, Any]:
-    found = usage_of(answer)
-    return {
-        "input_tokens": found["prompt_tokens"],
-        "input_tokens_details": found["prompt_tokens_details"],
-        "output_tokens": found["completion_tokens"],
-        "output_tokens_details": found["completion_tokens_details"],
-        "total_tokens": found["total_tokens"],
-    }

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -60,11 +60,7 @@ class Endpoints:
 
     def app(self, routes: Sequence[BaseRoute], lifespan: Lifespan[Starlette]) -> ASGIApp:
         """The server as an ASGI application, with these routes besides its own."""
-        own = [
-            Route("/health", self.health),
-            Route("/ready", self.ready),
-            Route("/metrics", self.show_metrics),
-        ]
+        own = [Route("/health", self.health), Route("/ready", self.ready), Route("/metrics", self.show_metrics)]
         app = Starlette(routes=[*own, *routes], exception_handlers=ERROR_HANDLERS, lifespan=lifespan)
         return AccessLog(app, self.log, self.metrics.request)
 
@@ -156,18 +152,14 @@ async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, JournalFailure):
         error = journal_failed(error)
     elif isinstance(error, HTTPException):
-        said, code = _KNOWN.get(error.status_code, (error.detail, None))
-        what = f"{request.method} {request.url.path}: {said}"
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
+        what = f"{request.method} {request.url.path}: {error.detail}"
         error = ApiError(error.status_code, what, code=code, headers=error.headers)
     elif not isinstance(error, ApiError):
         error = ApiError(500, "the server has made a mistake; its log says more", code="internal_error")
     return error.response()
 
 
-_KNOWN: Final = {
-    404: ("there is no such address", "not_found"),
-    405: ("this address has another method", "method_not_allowed"),
-}
 ERROR_HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys((ApiError, HTTPException, JournalFailure, Exception), _failed)
 """What makes errors responses, for Starlette's `exception_handlers`."""
 
@@ -175,12 +167,7 @@ ERROR_HANDLERS: Final[Mapping[Any, Any]] = dict.fromkeys((ApiError, HTTPExceptio
 class AccessLog:
     """A line for each request: method, path, status, seconds, the key's name, the run. No texts, no keys."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        log: Callable[[str], None],
-        observe: Callable[[str, int, float], None],
-    ) -> None:
+    def __init__(self, app: ASGIApp, log: Callable[[str], None], observe: Callable[[str, int, float], None]) -> None:
         """`observe` is told of each request, too: its route, its status, its seconds."""
         self.app = app
         self._log = log
@@ -205,14 +192,12 @@ class AccessLog:
         except ClientDisconnect:
             status = CLIENT_LEFT
         finally:
-            self._note(scope, status, time.monotonic() - began)
-
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        path = quote(scope["path"])  # as it was sent: a line break in it would begin a line of the log
-        known = {"key": scope["state"].get("key"), "run": scope["state"].get("run_id")}
-        about = "".join(f" {what} {name}" for what, name in known.items() if name)
-        self._log(f"{scope['method']} {path} {status} {seconds:.3f} s{about}")
-        self._observe(getattr(scope.get("route"), "path", "other"), status, seconds)
+            seconds = time.monotonic() - began
+            path = quote(scope["path"])  # as it was sent: a line break in it would begin a line of the log
+            known = {"key": scope["state"].get("key"), "run": scope["state"].get("run_id")}
+            about = "".join(f" {what} {name}" for what, name in known.items() if name)
+            self._log(f"{scope['method']} {path} {status} {seconds:.3f} s{about}")
+            self._observe(getattr(scope.get("route"), "path", "other"), status, seconds)
 
 
 def _wrong_head(headers: Sequence[tuple[bytes, bytes]]) -> ApiError | None:
@@ -236,26 +221,18 @@ def require_same_site(headers: Mapping[str, str], *, needs_key: bool) -> None:
     host, origin = headers.get("host", ""), headers.get("origin")
     if needs_key and headers.get("authorization", "").lower().startswith("bearer "):
         return
-    if host and not needs_key and not is_loopback(_name(host)):
+    if host and not needs_key and not is_loopback(_split(f"//{host}").hostname or ""):
         raise _refusal(f"a server without keys answers on localhost only (Host: {host!r:.80}); give it --keys")
-    if origin is not None and _place(origin) != host.lower():
+    if origin is not None and _split(origin).netloc.lower() != host.lower():
         raise _refusal(f"pages of other sites are not answered (Origin: {origin!r:.80})")
 
 
-def _name(host: str) -> str:
-    """The host without its port."""
+def _split(address: str) -> SplitResult:
+    """The parts of an address; all are empty if it is not one."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(address)
     except ValueError:
-        return ""
-
-
-def _place(origin: str) -> str | None:
-    """The host and the port of an origin; None if it is not one."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return None
+        return urlsplit("")
 
 
 def _refusal(what: str) -> ApiError:
@@ -342,19 +319,17 @@ async def _hang_up(receive: Receive) -> None:
 async def _kept_alive(
     pieces: AsyncGenerator[bytes, None], keep_alive: Callable[[], bytes]
 ) -> AsyncGenerator[bytes, None]:
-    following: asyncio.Future[bytes] | None = None
+    following: asyncio.Future[bytes | None] | None = None
     try:
         while True:
-            following = following or asyncio.ensure_future(anext(pieces))
+            following = following or asyncio.ensure_future(anext(pieces, None))
             done, _ = await asyncio.wait({following}, timeout=KEEP_ALIVE_S)
             if not done:
                 yield keep_alive()
                 continue
-            try:
-                piece = following.result()
-            except StopAsyncIteration:
+            piece, following = following.result(), None
+            if piece is None:
                 return
-            following = None
             yield piece
     finally:
         if following is not None:

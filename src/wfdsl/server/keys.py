@@ -50,11 +50,6 @@ class Caller:
     account: BudgetTracker | None = None
     """What the key may spend, and what all keys share; None: there is no limit."""
 
-    @property
-    def evaluates(self) -> bool:
-        """Whether the key is for measuring."""
-        return self.limits is not None and self.limits.evaluation
-
     def within(self, budget: Budget) -> dict[str, Any]:
         """The options of a run that has a budget of its own, within what the key may spend."""
         if self.account is None:
@@ -99,16 +94,24 @@ class ApiKeys:
         self._say = say
         self._clock = clock
         self._version = _version(path)
-        self._readable = True
+        self._is_readable = True
         self._callers = _by_hash(read_keys(path))
         if not self._callers:
             raise UsageError(f"{path}: holds no key; make one with: wfdsl serve keys make NAME --keys {path}")
 
     @property
     def are_known(self) -> bool:
-        """Whether the file can be read."""
-        self._read_again()
-        return self._readable
+        """Whether the file can be read; it is read again if it has changed."""
+        version = _version(self._path)
+        if version != self._version:
+            self._version = version
+            try:
+                self._callers = _by_hash(read_keys(self._path))
+                self._is_readable = True
+            except UsageError as error:
+                self._is_readable = False
+                self._say(f"{error}; no key is accepted until it can be read")
+        return self._is_readable
 
     def caller(self, authorization: str | None) -> Caller:
         """Whose key a request has: a bearer token, or the password of a URL such as `http://user:KEY@host`.
@@ -128,19 +131,6 @@ class ApiKeys:
         if expires and datetime.fromtimestamp(self._clock(), UTC).date().isoformat() >= expires:
             raise ApiError(401, f"the API key expired on {expires}", code="api_key_expired", headers=_NEEDS_KEY)
         return found
-
-    def _read_again(self) -> None:
-        version = _version(self._path)
-        if version == self._version:
-            return
-        self._version = version
-        try:
-            self._callers = _by_hash(read_keys(self._path))
-        except UsageError as error:
-            self._readable = False
-            self._say(f"{error}; no key is accepted until it can be read")
-        else:
-            self._readable = True
 
 
 _NEEDS_KEY: Final = {"www-authenticate": "Bearer", **NO_RETRY}
@@ -233,11 +223,7 @@ class KeyUsage:
     """What the keys of a server have used, in US dollars in a day or a month."""
 
     def __init__(
-        self,
-        journal: Journal | None,
-        *,
-        within: BudgetTracker | None = None,
-        clock: Callable[[], float] = time.time,
+        self, journal: Journal | None, *, within: BudgetTracker | None = None, clock: Callable[[], float] = time.time
     ) -> None:
         """`within` tracks what all keys share: each may spend its own amount within it."""
         self._within = within
@@ -262,7 +248,8 @@ class KeyUsage:
         since = _begin(limits.per, self._clock())
         account = self._accounts.get((caller.name, limits.usd, since))
         if account is None:
-            account = await _KeyBudget.opened(self._journal, caller.name, since, limits.usd, self._within)
+            account = _KeyBudget(self._journal, caller.name, since, limits.usd, self._within)
+            await account.open()
             account = self._accounts.setdefault((caller.name, limits.usd, since), account)
         if not also_spent and await account.row() >= limits.usd:
             when = "" if limits.per == "ever" else f" of this {limits.per}"
@@ -277,23 +264,21 @@ class _KeyBudget(BudgetTracker):
     def __init__(self, journal: Journal, key: str, since: float, usd: float, within: BudgetTracker | None) -> None:
         super().__init__(Budget(usd=usd), within=within)
         self._journal = journal
-        self._about = {"key": key, "since": since, "limit": usd * (1 + 1e-12)}  # sums of dollars are rounded
+        self._about: dict[str, Any] = {"key": key, "since": since, "limit": usd * (1 + 1e-12)}
+        """The row, and what may be in it: sums of dollars are rounded."""
         self._in_flight = 0
         self._settled = asyncio.Event()
 
-    @classmethod
-    async def opened(
-        cls, journal: Journal, key: str, since: float, usd: float, within: BudgetTracker | None
-    ) -> _KeyBudget:
-        """The account, with what the journal says that was spent."""
-        spent = (await asyncio.to_thread(spent_by_key, journal.path, key, since)).usd
+    async def open(self) -> None:
+        """Make the row, with what the journal says that was spent, if it is not there."""
+        key, since = self._about["key"], self._about["since"]
+        spent = (await asyncio.to_thread(spent_by_key, self._journal.path, key, since)).usd
 
         def make(connection: sqlite3.Connection) -> None:
             connection.execute(_TABLE)
             connection.execute(_ROW, (key, since, spent))
 
-        await journal.writer.do(make)
-        return cls(journal, key, since, usd, within)
+        await self._journal.writer.do(make)
 
     async def row(self) -> float:
         """Dollars that all processes have spent or reserved."""
@@ -313,15 +298,8 @@ class _KeyBudget(BudgetTracker):
         """
         while True:
             settled = self._settled
-            self._in_flight += 1  # also while it is drawn, so that no other call takes the budget for spent
-            try:
-                drawn = await self._draw(bound.usd)
-            except BaseException:
-                self._leave()
-                raise
-            if drawn:
+            if await self._draw(bound.usd):
                 break
-            self._in_flight -= 1
             if not self._in_flight:
                 self._wake()
                 limit = self.budget.usd or 0.0
@@ -356,8 +334,11 @@ class _KeyBudget(BudgetTracker):
         self._settled = asyncio.Event()
 
     async def _draw(self, usd: float) -> bool:
-        """Take an amount from the row if it fits."""
+        """Take an amount from the row if it fits; the call is in flight also while it is drawn, so that no other one
+        takes the budget for spent.
+        """
         drawn = False
+        self._in_flight += 1
 
         def draw(connection: sqlite3.Connection) -> None:
             nonlocal drawn
@@ -366,9 +347,13 @@ class _KeyBudget(BudgetTracker):
 
         try:
             await self._journal.writer.do(draw)
-        except asyncio.CancelledError:  # it may have been drawn
-            self._journal.writer.do_later(lambda of: drawn and of.execute(_ADD, {**self._about, "usd": -usd}))
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):  # it may have been drawn
+                self._journal.writer.do_later(lambda of: drawn and of.execute(_ADD, {**self._about, "usd": -usd}))
+            self._leave()
             raise
+        if not drawn:
+            self._in_flight -= 1
         return drawn
 
 

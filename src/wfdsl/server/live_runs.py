@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.events import (
@@ -28,6 +28,8 @@ from wfdsl.interpreter.events import (
 from wfdsl.interpreter.record import Run
 from wfdsl.render.text import counted
 
+Work: TypeAlias = Callable[[Listener], Coroutine[Any, Any, Run]]
+"""What runs a run, and tells its events to a listener."""
 LINGER_S = 60.0
 """How long a run continues after its client's time is over. OpenAI's clients wait at most 8 s before they ask again."""
 
@@ -35,8 +37,9 @@ LINGER_S = 60.0
 class LiveRun:
     """A run in progress, with what has happened in it so far."""
 
-    def __init__(self, work: Callable[[Listener], Coroutine[Any, Any, Run]]) -> None:
+    def __init__(self, work: Work, observe: Listener) -> None:
         self.events: list[Event] = []
+        self._observe = observe
         self._news = asyncio.Event()
         self.waiting = 0
         self.task = asyncio.create_task(work(self._hear))
@@ -57,6 +60,7 @@ class LiveRun:
         self.events.append(event)
         self._news.set()
         self._news = asyncio.Event()
+        self._observe(event)
 
 
 class LiveRuns:
@@ -72,20 +76,16 @@ class LiveRuns:
 
     @asynccontextmanager
     async def waiting(
-        self,
-        run_id: str,
-        work: Callable[[Listener], Coroutine[Any, Any, Run]],
-        *,
-        linger_s: Callable[[], float],
+        self, run_id: str, work: Work, observe: Listener, *, linger_s: Callable[[], float]
     ) -> AsyncIterator[LiveRun]:
-        """Wait inside the block for a run, which is started if it is not in progress.
+        """Wait inside the block for a run, which is started if it is not in progress; `observe` is told what happens.
 
         `linger_s` says for how many seconds the run may continue when the block ends early.
         """
         while (run := self._runs.get(run_id)) is not None and run.task.cancelling():
             await asyncio.wait([run.task])
         if run is None:
-            run = self._runs[run_id] = LiveRun(work)
+            run = self._runs[run_id] = LiveRun(work, observe)
             run.task.add_done_callback(lambda task: self._over(run_id, task))
         run.waiting += 1
         try:
@@ -93,7 +93,7 @@ class LiveRuns:
         finally:
             run.waiting -= 1
             if not run.waiting and not run.task.done():
-                asyncio.get_running_loop().call_later(linger_s(), _end_unless_awaited, run)
+                asyncio.get_running_loop().call_later(linger_s(), lambda: run.waiting or run.task.cancel())
 
     async def end(self) -> None:
         """End all runs; what they have paid for is in the journal."""
@@ -106,11 +106,6 @@ class LiveRuns:
         self._runs.pop(run_id, None)
         if not task.cancelled():
             task.exception()  # without this, asyncio would complain about an error that no request waited for
-
-
-def _end_unless_awaited(run: LiveRun) -> None:
-    if not run.waiting:
-        run.task.cancel()
 
 
 class Said(NamedTuple):

@@ -33,24 +33,22 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = own = CollectorRegistry()
-        self._requests = Counter("wfdsl_requests", "Requests that were answered", ["path", "status"], registry=own)
+
+        def counter(name: str, about: str, *labels: str) -> Counter:
+            return Counter(f"wfdsl_{name}", about, labels, registry=own)
+
+        self._requests = counter("requests", "Requests that were answered", "path", "status")
         self._request_s = Histogram(
             "wfdsl_request_seconds", "Seconds until a response had ended", ["path"], buckets=_SECONDS, registry=own
         )
         self.in_progress = Gauge("wfdsl_requests_in_progress", "Requests that are being answered", registry=own)
-        self._runs = Counter("wfdsl_runs", "Runs that ended, by how", ["model", "status"], registry=own)
+        self._runs = counter("runs", "Runs that ended, by how", "model", "status")
         self._run_s = Histogram("wfdsl_run_seconds", "Seconds of a run", ["model"], buckets=_SECONDS, registry=own)
-        self._calls = Counter(
-            "wfdsl_calls", "Calls of workers that ended, by how", ["model", "worker", "status"], registry=own
-        )
-        self._tokens = Counter("wfdsl_tokens", "Tokens of workers' calls", ["model", "worker", "kind"], registry=own)
-        self._usd = Counter(
-            "wfdsl_cost_usd", "US dollars of workers' calls with a price", ["model", "worker"], registry=own
-        )
-        self._retries = Counter("wfdsl_retries", "Attempts of calls that failed", ["model"], registry=own)
-        self._fallbacks = Counter(
-            "wfdsl_fallbacks", "Calls that a fallback worker got", ["model", "worker"], registry=own
-        )
+        self._calls = counter("calls", "Calls of workers that ended, by how", "model", "worker", "status")
+        self._tokens = counter("tokens", "Tokens of workers' calls", "model", "worker", "kind")
+        self._usd = counter("cost_usd", "US dollars of workers' calls with a price", "model", "worker")
+        self._retries = counter("retries", "Attempts of calls that failed", "model")
+        self._fallbacks = counter("fallbacks", "Calls that a fallback worker got", "model", "worker")
 
     def request(self, path: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""

@@ -25,9 +25,7 @@ from wfdsl.interpreter.events import Listener
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import Run, RunSuspended
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.own_code import file_of
 from wfdsl.protocols import Message
-from wfdsl.render.text import counted
 from wfdsl.server.api_errors import not_supported
 from wfdsl.server.chat_request import ChatRequest
 from wfdsl.server.keys import Caller
@@ -69,7 +67,7 @@ class Turn:
     caller: Caller
     run_id: str
     origin: Mapping[str, str]
-    """What is kept with the run: the request's digest, and the name of its key."""
+    """What is kept with the run: where its model was found, the request's digest, the name of its key."""
     linger_s: Callable[[], float]
     """For how many seconds the run may continue when its client leaves."""
     _: KW_ONLY
@@ -109,32 +107,20 @@ class Turn:
         Raises:
             RunFailed, BudgetExhausted, UsageError: as a policy does.
         """
-        chat, asked = self.chat, self.asked
-        if asked is None:
-            settings = dict(chat.settings)
-            if isinstance(self.model.policy, Conductor):
-                settings.pop("reasoning_effort", None)  # it has chosen the Conductor's limits
-            effort = {} if chat.effort is None else {_EFFORT: chat.effort}
-            origin = {**self.model.origin, **self.origin, **effort, "model": self.model.id, **chat.labels}
-            question, seed, tools = chat.question, chat.seed, chat.offered
-        else:
+        chat, asked, serve = self.chat, self.asked, self.model.experiment.serve
+        question, seed, tools, settings = chat.question, chat.seed, chat.offered, self._settings
+        effort = {} if chat.effort is None else {_EFFORT: chat.effort}
+        origin: Mapping[str, str] = {**self.origin, **effort, **chat.labels}
+        if asked is not None:
             assert asked.tools is not None  # it waited for them
             assert journal is not None  # it was found there
             await journal.add_results(chat.results)
-            settings, origin = dict(asked.answer_settings), dict(asked.origin)
-            question, seed = asked.question, asked.config.seed
+            question, seed, settings, origin = asked.question, asked.config.seed, asked.answer_settings, asked.origin
             tools = replace(asked.tools, choice="none" if chat.offered is None else chat.offered.choice)
-        serve = self.model.experiment.serve
-        options = {
-            "journal": journal,
-            "run_id": self.run_id,
-            "on_event": on_event,
-            "answer_settings": settings,
-            "tools": tools and replace(tools, steps=serve.tools, max_rounds=serve.max_tool_rounds),
-            "origin": origin,
-        }
+        tools = tools and replace(tools, steps=serve.tools, max_rounds=serve.max_tool_rounds)
+        about = {"journal": journal, "run_id": self.run_id, "on_event": on_event, "origin": origin}
         try:
-            return await self._solved(self.policy, question, seed, options)
+            return await self._solved(self.policy, question, seed, tools=tools, answer_settings=settings, **about)
         except RunSuspended as suspended:
             return suspended.run
 
@@ -144,31 +130,29 @@ class Turn:
         Raises:
             RunFailed, BudgetExhausted, UsageError: as a policy does.
         """
-        chat, last = self.chat, run.steps[-1]
+        question, last = self.chat.question, run.steps[-1]
         while last.nested:
             last = last.nested[-1].steps[-1]
         worker = self.model.pool.find(last.worker_name)
         assert worker is not None  # it has answered
-        asked: list[Message] = (
-            [{"role": "user", "content": chat.question}] if isinstance(chat.question, str) else list(chat.question)
-        )
+        asked: list[Message] = [{"role": "user", "content": question}] if isinstance(question, str) else [*question]
         asked.append({"role": "assistant", "content": last.response or ""})
-        options = {
-            "journal": journal,
-            "run_id": f"{run.id}-again",
-            "on_event": on_event,
-            "answer_settings": {name: each for name, each in chat.settings.items() if name != "reasoning_effort"},
-            "origin": {**self.model.origin, **self.origin, "model": self.model.id, "repairs": run.id},
-        }
         policy = WorkflowPolicy(Workflow((Step(worker, _REPAIR.format(problem)),)))
-        return await self._solved(policy, tuple(asked), chat.seed, options)
+        origin = {**self.origin, "repairs": run.id}
+        about = {"journal": journal, "run_id": f"{run.id}-again", "on_event": on_event, "origin": origin}
+        return await self._solved(policy, tuple(asked), self.chat.seed, answer_settings=self._settings, **about)
 
-    async def _solved(self, policy: Policy, question: Question, seed: int | None, options: dict[str, Any]) -> Run:
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        """Settings of the call that gives the answer; a request's effort has chosen a Conductor's limits."""
+        without = "reasoning_effort" if isinstance(self.model.policy, Conductor) else None
+        return {name: value for name, value in self.chat.settings.items() if name != without}
+
+    async def _solved(self, policy: Policy, question: Question, seed: int | None, **options: Any) -> Run:
         experiment = self.model.experiment
-        found = run_options(experiment.run) | self.caller.within(experiment.budget) | options
-        if seed is not None:
-            found["seed"] = seed
-        return (await policy.solve(question, self.model.pool, **found)).run
+        seeded = {} if seed is None else {"seed": seed}
+        options = {**run_options(experiment.run), **self.caller.within(experiment.budget), **seeded, **options}
+        return (await policy.solve(question, self.model.pool, **options)).run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +160,6 @@ class ServedModel:
     """One model of the server."""
 
     id: str
-    description: str
     policy: Policy
     pool: Pool
     experiment: Experiment
@@ -199,9 +182,18 @@ class ServedModel:
     def skips_conductor(self, request: ChatRequest, caller: Caller) -> str:
         """What a chat program asks for by itself, such as a title, which is not worth a workflow: one worker answers.
         Empty: a request like any other, or one whose key measures.
+
+        It is known by how the instructions begin, never by its limits: a request for little text may be a measurement.
         """
-        is_on = self.experiment.serve.side_requests == "worker" and not caller.evaluates
-        return side_request(request) if is_on and isinstance(self.policy, Conductor) else ""
+        measures = caller.limits is not None and caller.limits.evaluation
+        is_on = self.experiment.serve.side_requests == "worker" and isinstance(self.policy, Conductor)
+        if measures or not is_on or request.offered is not None:
+            return ""
+        question = request.question
+        texts = [question] if isinstance(question, str) else [each["content"] for each in (question[0], question[-1])]
+        heads = [text.lstrip()[:_HEAD] for text in texts]
+        found = (what for what, sign in _SIDE_REQUESTS.items() for head in heads if re.match(sign, head, _FLAGS))
+        return next(found, "")
 
     def require_able(self, request: ChatRequest) -> None:
         """Refuse what no worker could do.
@@ -209,17 +201,33 @@ class ServedModel:
         Raises:
             ApiError: no worker sees images or takes tools, where the request has some.
         """
-        pool, question = self.pool, request.question
-        used = self.policy.workflow.steps if isinstance(self.policy, WorkflowPolicy) else ()
-        own = {step.worker for step in used if isinstance(step.worker, int)}
-        fixed = bool(used) and all(isinstance(step.worker, int) for step in used)
-        entries = [pool.entry(index) for index in pool.indices if not fixed or index in own]
+        question = request.question
         has_images = not isinstance(question, str) and any("images" in message for message in question)
-        if has_images and not any(entry.images for entry in entries):
+        if has_images and not any(entry.images for entry in self.workers):
             why = "no worker that may be asked can be shown any (images = true in the pool file says that one can)"
             raise not_supported("messages", f"images are not supported: {why}")
-        if request.offered is not None and all(entry.provider in _WITHOUT_TOOLS for entry in entries):
+        if request.offered is not None and all(entry.provider in _WITHOUT_TOOLS for entry in self.workers):
             raise not_supported("tools", "tools are not supported: no worker of the pool takes any")
+
+    @property
+    def workers(self) -> list[WorkerEntry]:
+        """The workers that steps may be given to."""
+        used = {step.worker for step in self.policy.workflow} if isinstance(self.policy, WorkflowPolicy) else set()
+        is_open = not all(isinstance(worker, int) for worker in used)  # a Conductor node may give steps to any worker
+        return [self.pool.entry(index) for index in self.pool.indices if not used or is_open or index in used]
+
+    def card(self) -> dict[str, Any]:
+        """The model as `/v1/models` lists it."""
+        asked = [*self.workers, *([self.policy.entry] if isinstance(self.policy, Conductor) else [])]
+        known = [each.options.get("context") for each in asked]
+        context = min((tokens for tokens in known if isinstance(tokens, int)), default=None)
+        return {
+            "id": self.id,
+            "object": "model",
+            "created": self.created,
+            "owned_by": "wfdsl",
+            **({} if context is None else {"context_window": context, "max_model_len": context}),
+        }
 
 
 def cheapest(pool: Pool) -> int:
@@ -259,51 +267,5 @@ def served_models(experiment: Experiment, files: list[str]) -> dict[str, ServedM
 
 def _model(name: str, experiment: Experiment, config: ConductorConfig, pool: Pool) -> ServedModel:
     policy, solver = named_policy(config, pool), conductor_name(config, pool)
-    if isinstance(policy, Conductor):
-        what = f"A Conductor ({solver})"
-    else:
-        what = f"The workflow {Path(solver).name}" if file_of(solver) is None else f"The policy {solver}"
     origin = origin_of(solver, config, experiment.pool_name)
-    about = f"{what} on the pool {pool.name}, which has {counted(len(pool.indices), 'worker')}"
-    return ServedModel(id=name, description=about, policy=policy, pool=pool, experiment=experiment, origin=origin)
-
-
-def card(model: ServedModel) -> dict[str, Any]:
-    """A model as `/v1/models` lists it."""
-    asked = _asked_workers(model)
-    known = [each.options.get("context") for each in asked]
-    context = min((tokens for tokens in known if isinstance(tokens, int)), default=None)
-    return {
-        "id": model.id,
-        "object": "model",
-        "created": model.created,
-        "owned_by": "wfdsl",
-        "description": model.description,
-        **({} if context is None else {"context_window": context, "max_model_len": context}),
-        "pricing": {"unit": "US dollars per million tokens", "workers": {e.name: _prices(e) for e in asked}},
-    }
-
-
-def _asked_workers(model: ServedModel) -> list[WorkerEntry]:
-    """The workers that a model may ask, the Conductor's own model first."""
-    if isinstance(model.policy, WorkflowPolicy):
-        used = dict.fromkeys(step.worker for step in model.policy.workflow)
-        return [model.pool.entry(index) for index in used if isinstance(index, int)]
-    own = [model.policy.entry] if isinstance(model.policy, Conductor) else []
-    return [*own, *(entry for entry in model.pool if entry not in own)]
-
-
-def _prices(entry: WorkerEntry) -> dict[str, float] | None:
-    """None: not known."""
-    return None if entry.prices is None else {"input": entry.prices.input, "output": entry.prices.output}
-
-
-def side_request(request: ChatRequest) -> str:
-    """What a chat program asks for by itself; empty: a request like any other. It is known by how the instructions
-    begin, never by its limits: a request for little text may be a measurement.
-    """
-    question = request.question
-    texts = [question] if isinstance(question, str) else [each["content"] for each in (question[0], question[-1])]
-    heads = [] if request.offered is not None else [text.lstrip()[:_HEAD] for text in texts]
-    found = (what for what, sign in _SIDE_REQUESTS.items() for head in heads if re.match(sign, head, _FLAGS))
-    return next(found, "")
+    return ServedModel(id=name, policy=policy, pool=pool, experiment=experiment, origin=origin)

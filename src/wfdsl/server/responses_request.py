@@ -15,20 +15,7 @@ from pydantic import Field
 
 from wfdsl.server.api_errors import ApiError, not_supported
 from wfdsl.server.chat_request import MOST_MESSAGES, ChatRequest, Limit, Sampling, chat_request
-from wfdsl.server.request_body import RequestObject, json_object, validated
-
-
-class Reasoning(RequestObject):
-    """How much a Conductor may spend, which the check of chat completion requests knows."""
-
-    effort: Any = None
-
-
-class TextShape(RequestObject):
-    """The form of the answer, which the check of chat completion requests knows."""
-
-    format: dict[str, Any] | None = None
-    verbosity: Any = None
+from wfdsl.server.request_body import json_object, validated
 
 
 class ResponsesBody(Sampling):
@@ -38,8 +25,8 @@ class ResponsesBody(Sampling):
     instructions: str | None = None
     previous_response_id: str | None = None
     max_output_tokens: Limit | None = None
-    reasoning: Reasoning | None = None
-    text: TextShape | None = None
+    reasoning: dict[str, Any] | None = None
+    text: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     store: bool | None = None
@@ -58,13 +45,13 @@ def read_responses_request(body: bytes) -> tuple[ChatRequest, Mapping[str, Any]]
         what = "previous_response_id is not supported: no response is kept; send the whole conversation as input"
         raise not_supported("previous_response_id", what)
     messages, places = _messages(asked)
-    text = asked.text or TextShape()
+    reasoning, text = asked.reasoning or {}, asked.text or {}
     wanted = {name: fields[name] for name in Sampling.model_fields if name in fields} | {
         "messages": messages,
         "max_completion_tokens": asked.max_output_tokens,
-        "reasoning_effort": None if asked.reasoning is None else asked.reasoning.effort,
-        "verbosity": text.verbosity,
-        "response_format": _response_format(text.format or {}),
+        "reasoning_effort": reasoning.get("effort"),
+        "verbosity": text.get("verbosity"),
+        "response_format": _response_format(text.get("format")),
         "tools": [found for tool in asked.tools or () if (found := _tool(tool)) is not None],
         "tool_choice": _tool_choice(asked.tool_choice),
     }
@@ -152,10 +139,10 @@ def _tool_choice(choice: Any) -> Any:
     return choice
 
 
-def _response_format(shape: Mapping[str, Any]) -> dict[str, Any] | None:
-    if shape.get("type") == "json_schema":
+def _response_format(shape: Any) -> Any:
+    if isinstance(shape, dict) and shape.get("type") == "json_schema":
         return {"type": "json_schema", "json_schema": _untyped(shape)}
-    return dict(shape) or None
+    return shape or None
 
 
 def _untyped(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Formats of data sets whose answers are programs: HumanEval, MBPP, BigCodeBench and LiveCodeBench.
+"""Formats of data sets whose answers are programs: HumanEval, MBPP, BigCodeBench, LiveCodeBench, tests of trainers.
 
 LiveCodeBench packs its private tests: JSON in a pickle, zlib and base64. A pickle can run any code when it is loaded,
 so it may hold one text and name no class or function. The unpacked size is limited.
@@ -8,42 +8,27 @@ from __future__ import annotations
 
 import ast
 import base64
-import binascii
 import io
+import json
 import pickle
 import zlib
-from typing import NoReturn
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
-from wfdsl.tasks.conversion import BadRow, Origin, Values, parsed, text, texts
+from wfdsl.tasks.conversion import BadRow, Origin, Values, first, parsed, text, texts
 from wfdsl.tasks.task import CodeTests, Task
 
 _BIGCODEBENCH_TIMEOUT_S = 60.0  # our choice: its tests fit models and draw plots
 
 _LARGEST_UNPACKED = 1 << 30  # bytes, unpacked: the largest of release_v6 has some hundred million; a zip bomb has more
 
-_COMPETITION_IMPORTS = """\
-from string import *
-from re import *
-from datetime import *
-from collections import *
-from heapq import *
-from bisect import *
-from copy import *
-from math import *
-from random import *
-from statistics import *
-from itertools import *
-from functools import *
-from operator import *
-from io import *
-from sys import *
-from json import *
-from typing import *
-from builtins import *
-import string, re, datetime, collections, heapq, bisect, copy, math, random, statistics
-import itertools, functools, operator, io, sys, json
-sys.setrecursionlimit(50_000)
-"""
+_CONTEST_MODULES = (
+    *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics"),
+    *("itertools", "functools", "operator", "io", "sys", "json"),
+)
+_CONTEST_IMPORTS = "".join(f"from {name} import *\n" for name in (*_CONTEST_MODULES, "typing", "builtins")) + (
+    f"import {', '.join(_CONTEST_MODULES)}\nsys.setrecursionlimit(50_000)\n"
+)
 """Names that solutions of programming contests use without importing them. The built-in ones come last, since others
 hide some of them (`pow`, `open`). Source: the modules and the limit that LiveCodeBench's own runner gives programs."""
 
@@ -71,13 +56,13 @@ def mbpp(row: Values, origin: Origin) -> Task:
     A program that only knows the shown tests passes them. So of the training split just the first one is shown: it
     names the function.
     """
-    code, given = text(row, "code"), texts(row, "test_list")
+    code, given = text(row, "code"), texts(row.get("test_list"), "test_list")
     if not given:
         raise BadRow('"test_list" is empty')
     shown = given[:1] if origin.split == "train" else given
-    hidden = texts(row, "challenge_test_list") if row.get("challenge_test_list") else ()
+    hidden = texts(row.get("challenge_test_list") or [], "challenge_test_list")
     hidden = (*given[len(shown) :], *hidden)
-    imports = texts(row, "test_imports") if row.get("test_imports") else ()
+    imports = texts(row.get("test_imports") or [], "test_imports")
     setup = str(row.get("test_setup_code") or "")
     return origin.task(
         f"{text(row, 'text', 'prompt').strip()} Answer with one Python code block that passes these tests:\n\n"
@@ -156,15 +141,14 @@ def _cases(row: Values, column: str) -> list[dict[str, str]]:
     if value in (None, ""):
         return []
     if column == "private_test_cases" and isinstance(value, str) and value.lstrip()[:1] not in ("[", "{"):
-        value = _only_text(_unpacked(value))
+        value = _unpacked(value)
     cases = parsed(value, column)
-    if not isinstance(cases, list) or not all(_is_case(case) for case in cases):
-        raise BadRow(f'"{column}" is not a list of cases with "input" and "output"')
+    if not isinstance(cases, list):
+        raise BadRow(f'"{column}" is not a list of cases')
+    for case in cases:
+        if not (isinstance(case, dict) and isinstance(case.get("input"), str) and isinstance(case.get("output"), str)):
+            raise BadRow(f'"{column}" is not a list of cases with "input" and "output"')
     return cases
-
-
-def _is_case(case: object) -> bool:
-    return isinstance(case, dict) and isinstance(case.get("input"), str) and isinstance(case.get("output"), str)
 
 
 def _contest_question(row: Values) -> str:
@@ -179,27 +163,64 @@ def _contest_question(row: Values) -> str:
     )
 
 
-def stdin_tests(inputs: tuple[str, ...], expected: tuple[str, ...]) -> CodeTests:
-    """Tests of a program that reads standard input."""
-    return CodeTests(style="stdin", inputs=inputs, expected=expected, preamble=_COMPETITION_IMPORTS)
+def tests_in(value: Any) -> CodeTests | None:
+    """The tests in a value of a trainer's row: inputs and outputs, cases, or asserts; None if it has none.
+
+    Raises:
+        BadRow: there are not as many outputs as inputs.
+    """
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            value = parsed(value, "tests")
+        except BadRow:
+            return None
+    if isinstance(value, dict) and (inner := first(value, "ground_truth", "test_cases", "tests")) is not None:
+        return tests_in(inner)
+    if isinstance(value, dict) and isinstance(value.get("inputs"), list) and isinstance(value.get("outputs"), list):
+        return _of_lists(value["inputs"], value["outputs"], str(value.get("fn_name") or ""))
+    if not isinstance(value, list) or not value:
+        return None
+    if all(isinstance(case, dict) and "input" in case and "output" in case for case in value):
+        name = str(first(value[0], "fn_name", "func_name") or "")
+        return _of_lists([case["input"] for case in value], [case["output"] for case in value], name)
+    if all(isinstance(case, str) and case.lstrip().startswith("assert") for case in value):
+        return CodeTests(style="program", checker="\n".join(value) + "\n")
+    return None
 
 
-def called_tests(name: str, inputs: tuple[str, ...], expected: tuple[str, ...]) -> CodeTests:
-    """Tests that call a function: JSON lists of arguments, and JSON results."""
+def _of_lists(inputs: list[Any], outputs: list[Any], name: str) -> CodeTests:
+    """Of standard input and output, or of the function that the tests name."""
+    if len(inputs) != len(outputs):
+        raise BadRow(f"its tests have {len(inputs)} inputs and {len(outputs)} outputs")
+    if not name:
+        return _contest("", map(_lines, inputs), map(_lines, outputs))
+    wraps = all(isinstance(each, list) and len(each) == 1 for each in outputs)
+    return _contest(name, map(json.dumps, inputs), (json.dumps(each[0] if wraps else each) for each in outputs))
+
+
+def _lines(value: Any) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _contest(name: str, inputs: Iterable[str], expected: Iterable[str]) -> CodeTests:
+    """Tests that call a function with JSON lists of arguments, if it has a name; else a program with standard input."""
     return CodeTests(
-        style="function", entry_point=name, inputs=inputs, expected=expected, preamble=_COMPETITION_IMPORTS
+        style="function" if name else "stdin",
+        entry_point=name,
+        inputs=tuple(inputs),
+        expected=tuple(expected),
+        preamble=_CONTEST_IMPORTS,
     )
 
 
 def _tests_of(row: Values, cases: list[dict[str, str]]) -> CodeTests:
-    """Tests that call a function, if the row names one, else of a program that reads standard input."""
     known = parsed(row.get("metadata") or "{}", "metadata")
     name = str(known.get("func_name") or "") if isinstance(known, dict) else ""
-    inputs, outputs = tuple(case["input"] for case in cases), tuple(case["output"] for case in cases)
+    inputs, outputs = [case["input"] for case in cases], [case["output"] for case in cases]
     if not name:
-        return stdin_tests(inputs, outputs)
+        return _contest("", inputs, outputs)
     method = f"Solution.{name}" if "class Solution" in str(row.get("starter_code") or "") else name
-    return called_tests(method, tuple(map(_arguments, inputs)), tuple(map(_one_json, outputs)))
+    return _contest(method, map(_arguments, inputs), map(_one_json, outputs))
 
 
 def _arguments(lines: str) -> str:
@@ -212,17 +233,6 @@ def _one_json(value: str) -> str:
     return value.strip()
 
 
-def _unpacked(value: str) -> bytes:
-    try:
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(value, validate=True), _LARGEST_UNPACKED)
-    except (binascii.Error, zlib.error, ValueError) as error:
-        raise BadRow(f'"private_test_cases" is neither JSON nor packed JSON: {error}') from error
-    if unpacker.unconsumed_tail:
-        raise BadRow(f'"private_test_cases" unpacks to more than {_LARGEST_UNPACKED >> 30} GiB: it is not read')
-    return data
-
-
 class _Plain(pickle.Unpickler):
     """Loads built-in values only: without a class or function a pickle can run nothing."""
 
@@ -230,13 +240,17 @@ class _Plain(pickle.Unpickler):
         raise BadRow(f'"private_test_cases" holds a pickle of more than one text ({module}.{name}): it is not loaded')
 
 
-def _only_text(data: bytes) -> str:
+def _unpacked(value: str) -> str:
     try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(value, validate=True), _LARGEST_UNPACKED)
+        if unpacker.unconsumed_tail:
+            raise BadRow(f'"private_test_cases" unpacks to more than {_LARGEST_UNPACKED >> 30} GiB: it is not read')
         found = _Plain(io.BytesIO(data)).load()
     except BadRow:
         raise
-    except Exception as error:  # whatever bytes that are no pickle make of it
-        raise BadRow(f'"private_test_cases" holds a damaged pickle: {error}') from error
+    except Exception as error:  # whatever bytes that are nothing of this kind make of it
+        raise BadRow(f'"private_test_cases" is neither JSON nor packed JSON: {error}') from error
     if not isinstance(found, str):
         raise BadRow('"private_test_cases" holds a pickle of more than one text')
     return found

@@ -1,4 +1,4 @@
-"""Conversion of rows to tasks: cells, ids, options, rows with the fields of tasks, and column mappings.
+"""Conversion of rows to tasks: cells, chats, options, ids, column mappings.
 
 A row that cannot be converted is a `BadRow`; `load_tasks` adds its place.
 """
@@ -6,26 +6,28 @@ A row that cannot be converted is a `BadRow`; `load_tasks` adds its place.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from string import ascii_uppercase
-from typing import Any, TypeAlias, get_args
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from wfdsl.errors import UsageError
-from wfdsl.tasks.task import Kind, Task
+from wfdsl.tasks.task import Kind, Task, gold_letters
 
 Values: TypeAlias = Mapping[str, Any]
 """A row: values by column."""
 
 _ID_DIGITS = 12  # hexadecimal: 48 bits tell ten million rows apart
 _CONSTANT = "="
-_TEXT_FIELDS = ("id", "question", "gold", "kind", "source", "split", "grader")
-_FIELDS = (*_TEXT_FIELDS, "choices", "tests", "metadata")
-"""The fields of tasks, which columns can be mapped to. Any other name is kept as metadata."""
-_ENCODER = json.JSONEncoder(default=str, allow_nan=False)  # made once: it costs more than a row's metadata
+_OPTION = re.compile(r"^\s*\(?([A-J])[.):][ \t]+(\S.*)$", re.MULTILINE)
+_WORD = re.compile(r"(?<!\\)\b[^\W\d_]{3,}")
+_FRAME = re.compile(r".*\bUser:\s*(\S.*?)\s+Assistant:\s*(?:<think>)?", re.DOTALL)
+_MATH_TYPES = frozenset({"float", "integer", "fraction", "expression", "percentage", "matrix", "math"})
 
 
 class BadRow(ValueError):  # noqa: N818  (it is the row that is bad)
@@ -39,57 +41,106 @@ class Origin:
     source: str
     split: str = ""
 
-    def task(self, question: str, gold: str, kind: Kind, *, given_id: object = None, **fields: Any) -> Task:
-        """The validated task. Without an id in its row it gets one from its content.
+    def task(
+        self,
+        question: object,
+        gold: object,
+        kind: Kind | None = None,
+        *,
+        given_id: object = None,
+        choices: object = None,
+        answer_type: str = "",
+        metadata: object = MappingProxyType({}),
+        **fields: Any,
+    ) -> Task:
+        """The task of the values that a row has for a task's fields; other `fields` are taken as they are.
+
+        Options are written below the question, unless it has them, and then the gold answer becomes a letter. Without
+        a kind, the options and the gold answer decide; `answer_type` is what the data set says of the answer. Without
+        an id the task gets one from its content. Metadata without a value are left out.
 
         Raises:
-            ValidationError: it could not be graded, or has no question.
-            ValueError: its metadata holds a number that is not finite.
+            BadRow: the task could not be graded, has no question, or cannot be written to a file.
         """
-        known = {name: value for name, value in fields.pop("metadata", {}).items() if is_given(value)}
-        return Task(
-            id=self.identify(given_id, question, gold),
-            question=question,
-            gold=gold,
-            kind=kind,
-            source=self.source,
-            split=self.split,
-            metadata=json.loads(_ENCODER.encode(known)),  # JSON's own types: dates and decimals as text
-            **fields,
-        )
+        asked = said(question)
+        options: tuple[str, ...] = ()
+        if choices is not None:
+            options, labels = options_of(choices)
+            gold = letter_of(gold, options, labels) if kind in (None, "choice") else plain(gold)
+            asked = asked if _has_options(asked, options) else lettered(asked, options)
+            kind = kind or "choice"
+        answer = plain(gold)
+        if kind is None:
+            kind, options = _kind(answer, asked, answer_type)
+        if not isinstance(metadata, Mapping):
+            raise BadRow('"metadata" is not a record')
+        known = {name: value for name, value in metadata.items() if is_given(value)}
+        made = {"question": asked, "gold": answer, "kind": kind, "choices": options, "metadata": known}
+        of_row = {"id": self.identify(given_id, asked, answer), "source": self.source, "split": self.split, **fields}
+        return own_task({**of_row, **made})
 
     def identify(self, given: object, question: str, gold: str) -> str:
         """The id of a task: the given one prefixed with the source, or one from the content."""
-        if given is None or not str(given).strip():
+        name = "" if given is None else plain(given).strip()
+        if not name:
             # Half a surrogate pair cannot be encoded; the task is refused for it, with a better message.
-            content = f"{question}\0{gold}".encode("utf-8", "surrogatepass")
-            return f"{self.source}/{sha256(content).hexdigest()[:_ID_DIGITS]}"
-        name = str(given).strip()
+            name = sha256(f"{question}\0{gold}".encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
         return name if name.lower().startswith(self.source.lower() + "/") else f"{self.source}/{name}"
 
 
 Reader: TypeAlias = Callable[[Values, Origin], Task]
-"""Makes a task of a row; whatever is wrong with the row is a ValueError."""
+"""Makes a task of a row. Raises: BadRow."""
 
 
-def to_task(reader: Reader, row: Values, origin: Origin) -> Task:
-    """The task of a row.
+def own_task(row: Values, _origin: Origin | None = None) -> Task:
+    """The task whose fields a row has, such as one of a file that `save_tasks` wrote.
 
     Raises:
-        BadRow: the row has no task, or one that cannot be written to a file.
+        BadRow: the task could not be graded, or cannot be written to a file.
     """
     try:
-        task = reader(row, origin)
-        task.model_dump_json()  # a task that cannot be written would fail much later, when results are
-    except BadRow:
-        raise
+        # As JSON, where tuples are lists; dates and decimals of tables as text.
+        return Task.model_validate_json(_ENCODER.encode(row))
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
         lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}".lstrip(": ") for one in found)
         raise BadRow("; ".join(lines)) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRow(f"it cannot be written as JSON: {error}") from error
-    return task
+
+
+_ENCODER = json.JSONEncoder(
+    default=lambda value: value.model_dump() if isinstance(value, BaseModel) else str(value), allow_nan=False
+)  # made once: that takes longer than a row does
+
+
+def named_task(row: Values, origin: Origin) -> Task:
+    """A row whose columns have the names of fields; all others are kept as metadata."""
+    given = {name: value for name, value in row.items() if is_given(value)}
+    others = {name: given.pop(name) for name in row if name in given and name not in Task.model_fields}
+    usual = "custom" if "grader" in given else "code" if "tests" in given else None
+    return origin.task(
+        given.pop("question", None),
+        given.pop("gold", ""),
+        given.pop("kind", usual),
+        given_id=given.pop("id", None),
+        choices=given.pop("choices", None) or None,
+        metadata=given.pop("metadata", others),
+        **given,
+    )
+
+
+def _kind(gold: str, question: str, answer_type: str) -> tuple[Kind, tuple[str, ...]]:
+    """How a gold answer is graded, and the options that the question has in its text."""
+    if not gold.strip():
+        raise BadRow("it has no gold answer")
+    letter, options = gold.strip("(). "), _options_in(question)
+    if letter and letter in ascii_uppercase[: len(options)]:
+        return "choice", options
+    if answer_type == "multiple choice" and letter in tuple("ABCDEFGHIJ"):
+        return "choice", ()
+    is_math = not answer_type and bool(re.search(r"[\d\\=^]", gold)) and not _WORD.search(gold)
+    return ("math" if is_math or answer_type in _MATH_TYPES else "text"), ()
 
 
 def first(row: Values, *columns: str) -> Any:
@@ -98,13 +149,9 @@ def first(row: Values, *columns: str) -> Any:
 
 
 def text(row: Values, *columns: str) -> str:
-    """The value of the first of the columns that the row has, as text.
-
-    Raises:
-        BadRow: it has none of them, or they are empty.
-    """
-    value = next((row[column] for column in columns if is_given(row.get(column)) and str(row[column]).strip()), None)
-    if value is None:
+    """The value of the first of the columns that is not empty, as text. Raises: BadRow."""
+    value = first(row, *columns)
+    if value is None or not plain(value).strip():
         raise BadRow("it has no " + " or ".join(f'"{column}"' for column in columns))
     return plain(value)
 
@@ -120,49 +167,63 @@ def plain(value: object) -> str:
     Raises:
         BadRow: it is a list of several values, which may be all asked for or may each be right, or a record.
     """
-    if isinstance(value, (list, tuple)) and len(value) == 1:
+    if isinstance(value, list) and len(value) == 1:
         return plain(value[0])
-    if isinstance(value, (list, tuple, dict)):
+    if isinstance(value, list | dict):
         given = json.dumps(value, default=str, ensure_ascii=False)[:80]
         raise BadRow(f"a text is needed where it has {given}; write several values as one text, such as 1, 2")
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def texts(row: Values, column: str) -> tuple[str, ...]:
-    """A column that holds a list; CSV files hold it as JSON.
-
-    Raises:
-        BadRow: it does not hold a list.
-    """
-    value = parsed(row.get(column), column)
-    if not isinstance(value, (list, tuple)):
+def texts(value: object, column: str) -> tuple[str, ...]:
+    """The list that a column holds; CSV files hold it as JSON. Raises: BadRow."""
+    items = parsed(value, column)
+    if not isinstance(items, list):
         raise BadRow(f'"{column}" is not a list')
-    return tuple(plain(item) for item in value)
+    return tuple(map(plain, items))
 
 
 def parsed(value: object, column: str) -> Any:
-    """The value of a column's JSON text; a value that is not a text is returned unchanged.
-
-    Raises:
-        BadRow: the text is not JSON.
-    """
-    if not isinstance(value, str):
-        return value
+    """The value of a column's JSON text; a value that is not a text is returned unchanged. Raises: BadRow."""
     try:
-        return json.loads(value)
+        return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError) as error:
         raise BadRow(f'"{column}" is not JSON: {error}') from error
 
 
+def said(question: object) -> str:
+    """What the user says last in a chat, or a text, without a frame of `User: ... Assistant:`. Raises: BadRow."""
+    if isinstance(question, list) and all(isinstance(turn, dict) for turn in question):
+        question = next((turn.get("content") for turn in reversed(question) if turn.get("role") == "user"), None)
+    text = "" if question is None else plain(question).strip()
+    if not text:
+        raise BadRow("it has no question, or no message of a user")
+    framed = _FRAME.fullmatch(text)
+    return framed[1] if framed else text
+
+
+def options_of(choices: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The options of a question, and their labels where they have some, as ARC's do. Raises: BadRow."""
+    given = parsed(choices, "choices")
+    options = texts(given.get("text") if isinstance(given, dict) else given, "choices")
+    if not 2 <= len(options) <= len(ascii_uppercase):
+        raise BadRow(f"it has {len(options)} options")
+    return options, texts(given.get("label"), "label") if isinstance(given, dict) else ()
+
+
 def letter_of(answer: object, options: Sequence[str], labels: Sequence[str] = ()) -> str:
-    """The letter of an answer that is the label, the index, the letter or the text of an option. Raises: BadRow."""
+    """The letter of an answer that is the label, the index, the letter or the text of an option; several as they are.
+
+    Raises:
+        BadRow: it is none of these.
+    """
     given = plain(answer).strip() if answer is not None else ""
     letters = ascii_uppercase[: len(options)]
     if labels.count(given) == 1 and len(labels) == len(options):
         return letters[labels.index(given)]
     if given.isdecimal() and (given not in options or isinstance(answer, int)) and int(given) < len(options):
         return letters[int(given)]
-    if len(given) == 1 and given in letters:
+    if (len(given) == 1 and given in letters) or ("," in given and gold_letters(given, options)):
         return given
     if options.count(given) == 1:
         return letters[options.index(given)]
@@ -175,61 +236,19 @@ def lettered(question: str, options: Sequence[str]) -> str:
     return "\n".join([question.rstrip(), "", *lines])
 
 
-def options_of(row: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The options of a row, and the labels of those that have their own, as ARC's may be numbers."""
-    column = next((name for name in ("choices", "options") if row.get(name) is not None), None)
-    if column is None:
-        return tuple(plain(row[letter]) for letter in "ABCD" if is_given(row.get(letter))), ()
-    given = parsed(row[column], column)
-    if isinstance(given, dict):
-        return texts(given, "text"), texts(given, "label")
-    return texts({column: given}, column), ()
+def _has_options(question: str, options: Sequence[str]) -> bool:
+    """Whether a question has all options, each after its letter."""
+    return all(
+        re.search(rf"\b{letter}\W{{1,3}}{re.escape(option.strip())}", question)
+        for letter, option in zip(ascii_uppercase, options, strict=False)
+    )
 
 
-def own_task(row: Values, _origin: Origin) -> Task:
-    """A row of a file that `save_tasks` wrote."""
-    # As JSON, where tuples are lists; dates of tables as text.
-    return Task.model_validate_json(json.dumps(row, default=str, allow_nan=False))
-
-
-def named_task(row: Values, origin: Origin) -> Task:
-    """A row whose columns have the names of fields; all others are kept as metadata."""
-    row = {**row, "question": said(row.get("question"))}
-    given = {name: plain(row[name]) for name in _TEXT_FIELDS if row.get(name) is not None}
-    choices, labels = options_of({"choices": row.get("choices")})
-    is_choice = choices and given.get("kind", "choice") == "choice" and "," not in given.get("gold", ",")
-    if is_choice:
-        given["gold"] = letter_of(row["gold"], choices, labels)
-    question, gold = given.get("question", ""), given.get("gold", "")
-    if choices and choices[0] not in question:
-        question = lettered(question, choices)
-    fields: dict[str, Any] = {
-        "source": origin.source,
-        "split": origin.split,
-        **given,
-        "id": origin.identify(given.get("id"), question, gold),
-        "question": question,
-        "kind": _kind(given, choices),
-        "gold": gold,
-        "choices": choices,
-        "metadata": {name: value for name, value in row.items() if name not in _FIELDS and value is not None},
-    }
-    fields |= {name: row[name] for name in ("tests", "metadata") if row.get(name) is not None}
-    return own_task(fields, origin)
-
-
-def said(question: Any) -> Any:
-    """What the user says last in a chat; anything else as it is."""
-    is_chat = isinstance(question, list) and all(isinstance(turn, dict) for turn in question)
-    turns = [turn.get("content") for turn in question if turn.get("role") == "user"] if is_chat else []
-    return turns[-1] if turns else question
-
-
-def _kind(given: dict[str, str], choices: tuple[str, ...]) -> str:
-    kind = given.get("kind", "custom" if "grader" in given else "choice" if choices else "math")
-    if kind not in get_args(Kind):
-        raise BadRow(f"its kind is {kind!r}: kinds are {', '.join(get_args(Kind))}")
-    return kind
+def _options_in(question: str) -> tuple[str, ...]:
+    """The options that a question's lines begin with their letters; none if these are not A, B and so on."""
+    found = {letter: option.strip() for letter, option in _OPTION.findall(question)}
+    is_list = len(found) > 1 and "".join(found) == ascii_uppercase[: len(found)]
+    return tuple(found.values()) if is_list else ()
 
 
 def parse_mapping(text: str) -> dict[str, str]:

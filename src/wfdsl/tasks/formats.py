@@ -1,17 +1,47 @@
 """Formats of known data sets: how they are recognised by their columns, and the function that reads a row.
 
 A format is recognised only by columns that no other data set has. Everything else is an error that names the columns
-and how to map them: a wrong guess would silently give wrong gold answers.
+and how to map them: a wrong guess would silently give wrong gold answers. verl, PRIME, DAPO, RLPR, slime, OpenRLHF,
+verifiers, TRL and most benchmarks differ in names only; there the gold answer decides how a row is graded.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from string import ascii_uppercase
+from typing import Any
 
 from wfdsl.errors import UsageError
-from wfdsl.tasks import answer_formats, code_formats
-from wfdsl.tasks.conversion import Reader, Values, named_task, own_task
+from wfdsl.tasks import code_formats
+from wfdsl.tasks.conversion import (
+    BadRow,
+    Origin,
+    Reader,
+    Values,
+    first,
+    is_given,
+    named_task,
+    own_task,
+    parsed,
+    plain,
+    text,
+    texts,
+)
+from wfdsl.tasks.task import Kind, Task
+
+_QUESTIONS = ("prompt", "input", "question", "problem", "instruction", "query", "messages")
+_GOLDS = (
+    *("reward_model", "label", "ground_truth", "answer", "expected_answer", "final_answer", "target", "solution"),
+    *("tests", "verification_info"),
+)
+_TESTS = ("tests", "test_cases", "verification_info", "reward_model", "ground_truth", "label", "answer", "info")
+_IDS = ("id", "question_id", "unique_id", "ID", "Record ID", "index")
+_SUBJECTS = ("subject", "category", "type", "ability", "Type", "Subdomain", "question_concept")
+_LEVELS = ("level", "difficulty", "Writer's Difficulty Estimate")
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:\{|(\S+))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,39 +60,136 @@ class Format:
     """Whether the source of tasks is the name of their file, since any file may have this format."""
 
 
-_MATH = answer_formats.answered("math")
-_RLPR = answer_formats.answered(domain="text")
-_ANY = answer_formats.answered()
+def _answered(kind: Kind | None = None, **about: str) -> Reader:
+    """A reader of rows with a question and a gold answer, whatever their columns are called; `about` is metadata."""
+
+    def read(row: Values, origin: Origin) -> Task:
+        extra = (row[name] for name in ("extra_info", "info", "metadata") if isinstance(row.get(name), dict))
+        known: Values = {**row, **next(extra, {})}
+        question = first(row, *_QUESTIONS)
+        more: dict[str, Any] = {"given_id": first(known, *_IDS), "metadata": {**_metadata(known), **about}}
+        tests = None
+        if kind is None:
+            tests = next(filter(None, (code_formats.tests_in(row.get(name)) for name in _TESTS)), None)
+        if tests is not None:
+            return origin.task(question, "", "code", tests=tests, **more)
+        gold, *accepted = _golds(first(row, *_GOLDS))
+        answer_type = str(known.get("answer_type") or row.get("ability") or "").lower()
+        return origin.task(question, gold, kind, accepted=accepted, answer_type=answer_type, **more)
+
+    return read
+
+
+def _svamp(row: Values, origin: Origin) -> Task:
+    """SVAMP: a body and a question, which are one text, and a number."""
+    body = text(row, "Body").rstrip()
+    stop = "" if body[-1] in ".?!,;:" else "."
+    question = f"{body}{stop} {text(row, 'Question')}"
+    return _answered("math")({**row, "question": question, "answer": row.get("Answer")}, origin)
+
+
+def _choice(row: Values, origin: Origin) -> Task:
+    """MMLU, MMLU-Pro, ARC and CommonsenseQA: options, and the index, letter, label or text of the right one."""
+    options = first(row, "choices", "options")
+    if options is None:
+        options = [row[letter] for letter in "ABCD" if is_given(row.get(letter))]
+    return origin.task(
+        text(row, "question"),
+        first(row, "answer", "answerKey"),
+        "choice",
+        given_id=first(row, *_IDS),
+        choices=options,
+        metadata=_metadata(row),
+    )
+
+
+def _gpqa(row: Values, origin: Origin) -> Task:
+    """GPQA: the right option comes first in the file, so the options are put in an order that their text decides."""
+    question, right = text(row, "Question").strip(), text(row, "Correct Answer").strip()
+    wrong = [text(row, f"Incorrect Answer {number}").strip() for number in (1, 2, 3)]
+
+    def mixed(option: str) -> bytes:
+        return sha256(f"{question}\0{option}".encode("utf-8", "surrogatepass")).digest()
+
+    options = sorted([right, *wrong], key=mixed)
+    letter = ascii_uppercase[options.index(right)]
+    return _choice({**row, "question": question, "choices": options, "answer": letter}, origin)
+
+
+def _metadata(row: Values) -> dict[str, Any]:
+    level = first(row, *_LEVELS)
+    digits = str(level).removeprefix("Level ")  # of MATH
+    return {
+        "subject": first(row, *_SUBJECTS),
+        "level": int(digits) if digits.isdecimal() else level,
+        "answer_type": row.get("answer_type"),
+        "data_source": row.get("data_source"),
+    }
+
+
+def _golds(value: Any) -> tuple[str, ...]:
+    """The gold answer, and others that are right too. A worked solution has it in a box or after `####`."""
+    if isinstance(value, str) and value.lstrip().startswith('{"value"'):
+        value = parsed(value, "answer")
+    if isinstance(value, dict) and "aliases" in value:  # of TriviaQA
+        return (text(value, "value"), *texts(value["aliases"] or [], "aliases"))
+    if isinstance(value, dict):
+        value = value.get("ground_truth", value.get("target"))
+    if isinstance(value, list) and value and not any(isinstance(each, list | dict) for each in value):
+        return tuple(one for each in value for one in _golds(each))
+    gold = plain(value).strip() if is_given(value) else ""
+    if not gold:
+        raise BadRow("it has no gold answer")
+    if "####" in gold:
+        gold = gold.rpartition("####")[2].strip()
+    return (_boxed(gold) if _BOX.search(gold) else gold,)
+
+
+def _boxed(solution: str) -> str:
+    """The content of the last box of a solution, with balanced braces."""
+    *_, last = _BOX.finditer(solution)
+    if last[1] is not None:  # `\boxed 3`
+        return str(last[1]).strip("$.")
+    depth = 1
+    for end in range(last.end(), len(solution)):
+        mark = solution[end]
+        if mark in "{}" and solution[end - 1] != "\\":
+            depth += 1 if mark == "{" else -1
+        if depth == 0:
+            return solution[last.end() : end].strip()
+    raise BadRow("the last box of the solution is not closed")
+
+
 _KNOWN = (
     Format("wfdsl", "tasks as `wfdsl data convert` writes them", own_task, ("id,question,gold,kind",)),
     Format("fields", "columns with the names of a task's fields", named_task, ("question,gold",), named_by_file=True),
-    Format("math500", "MATH-500", _MATH, ("problem,solution,answer,subject,level,unique_id",)),
-    Format("math", "MATH", _MATH, ("problem,solution,level",)),
-    Format("gsm8k", "GSM8K", _MATH, ("question,answer",), {"answer": "####"}),
-    Format("svamp", "SVAMP", answer_formats.svamp, ("Body,Question,Answer",)),
+    Format("math500", "MATH-500", _answered("math"), ("problem,solution,answer,subject,level,unique_id",)),
+    Format("math", "MATH", _answered("math"), ("problem,solution,level",)),
+    Format("gsm8k", "GSM8K", _answered("math"), ("question,answer",), {"answer": "####"}),
+    Format("svamp", "SVAMP", _svamp, ("Body,Question,Answer",)),
     Format(
         "rlpr",
         "RLPR, WebInstruct-verified",
-        _RLPR,
+        _answered(domain="text"),
         ("prompt,reward_model,extra_info", "question,answer,answer_type"),
         {"extra_info": "answer_type"},
     ),
     Format(
         "trainer",
         "AIME; rows of verl, PRIME, DAPO, slime, OpenRLHF, verifiers, TRL; questions with answers",
-        _ANY,
-        tuple(f"{question},{gold}" for question in answer_formats.QUESTIONS for gold in answer_formats.GOLDS),
+        _answered(),
+        tuple(f"{question},{gold}" for question in _QUESTIONS for gold in _GOLDS),
         named_by_file=True,
     ),
-    Format("arc", "ARC, CommonsenseQA", answer_formats.choice, ("question,choices,answerKey",)),
-    Format("triviaqa", "TriviaQA", _ANY, ("question,question_id,answer",), {"answer": "aliases"}),
+    Format("arc", "ARC, CommonsenseQA", _choice, ("question,choices,answerKey",)),
+    Format("triviaqa", "TriviaQA", _answered(), ("question,question_id,answer",), {"answer": "aliases"}),
     Format(
         "mmlu",
         "MMLU, MMLU-Pro",
-        answer_formats.choice,
+        _choice,
         ("question,choices,answer", "question,options,answer", "question,A,B,C,D,answer"),
     ),
-    Format("gpqa", "GPQA", answer_formats.gpqa, ("Question,Correct Answer,Incorrect Answer 1",)),
+    Format("gpqa", "GPQA", _gpqa, ("Question,Correct Answer,Incorrect Answer 1",)),
     Format(
         "livecodebench",
         "LiveCodeBench code generation, also its lite versions",
@@ -78,37 +205,19 @@ FORMATS: dict[str, Format] = {known.name: known for known in _KNOWN}
 """The known formats, by name."""
 
 
-def format_named(name: str) -> Format:
-    """The format of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if name not in FORMATS:
-        raise UsageError(f"there is no format {name!r}: choose one of {', '.join(FORMATS)}")
-    return FORMATS[name]
-
-
 def recognise(row: Values, *, place: str) -> Format:
-    """The format of a row, by its columns.
+    """The format of a row, by its columns: the one of which the most are there.
 
     Raises:
-        UsageError: no format fits, or several do. The message names the columns.
+        UsageError: no format fits. The message names the columns.
     """
-    fits = {known: _fit(known, row) for known in _KNOWN}
-    best = max(fits.values())
-    fitting = [known.name for known, fit in fits.items() if fit == best > 0]
-    if len(fitting) == 1:
-        return FORMATS[fitting[0]]
-    columns = ", ".join(map(str, row)) or "none"
-    if fitting:
+    best = max(_KNOWN, key=lambda known: _fit(known, row))
+    if not _fit(best, row):
         raise UsageError(
-            f"{place}: the columns ({columns}) fit the formats {' or '.join(fitting)}: choose with --task-format"
+            f"{place}: no known format has these columns ({', '.join(map(str, row)) or 'none'}): say which columns to "
+            f"use (--map question=prompt,gold=answer), or name the format (--task-format {'|'.join(FORMATS)})"
         )
-    raise UsageError(
-        f"{place}: no known format has these columns ({columns}): say which columns to use "
-        f"(--map question=prompt,gold=answer), or name the format (--task-format {'|'.join(FORMATS)})"
-    )
+    return best
 
 
 def _fit(known: Format, row: Values) -> int:

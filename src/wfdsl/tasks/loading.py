@@ -6,7 +6,7 @@ Rows are read and sampled before they are converted, so that a sample of a large
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from itertools import count, islice
 from os import PathLike
@@ -15,9 +15,9 @@ from random import Random
 from typing import Protocol, cast
 
 from wfdsl.errors import UsageError
-from wfdsl.tasks import formats
-from wfdsl.tasks.conversion import BadRow, Origin, mapped, to_task
-from wfdsl.tasks.rows import SHORT_NAMES, Row, hub_name, is_data_file, read_folder, read_hub, read_rows
+from wfdsl.tasks.conversion import BadRow, Origin, mapped
+from wfdsl.tasks.formats import FORMATS, recognise
+from wfdsl.tasks.rows import SHORT_NAMES, Rows, hub_name, is_data_file, read_hub, read_rows
 from wfdsl.tasks.task import Task
 
 PLUGIN_GROUP = "wfdsl.tasks"
@@ -72,13 +72,35 @@ def load_tasks(
         base, _, split = name.partition("@")
         return source(base, limit or GENERATED, seed or 0, split=split)
     rows, split = _rows(name)
-    tasks = _tasks(_sampled(rows, limit, seed), split, name=name, format_name=format, columns=columns)
-    if answer_formats is None:
-        return tasks
-    return [
-        task if task.answer_format else task.model_copy(update={"answer_format": answer_formats.get(task.kind, "")})
-        for task in tasks
-    ]
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")
+    named = format or ("fields" if columns else None)
+    chosen = FORMATS[named] if named else None
+    tasks: dict[str, Task] = {}
+    places: dict[str, str] = {}
+    for place, values in _sampled(rows, limit, seed):
+        chosen = chosen or recognise(values, place=place)
+        origin = Origin(re.split(r"[.#@]", Path(name).name)[0] if chosen.named_by_file else chosen.name, split)
+        try:
+            # Of the fields of tasks, or with a format, of the columns that it reads.
+            row = {**(values if format else {}), **mapped(values, columns)} if columns else values
+            task = chosen.read(row, origin)
+        except BadRow as error:
+            raise UsageError(f"{place}: no task of the format {chosen.name}: {error}") from error
+        if task.id in tasks and task.id != origin.identify(None, task.question, task.gold):
+            raise UsageError(
+                f"{place}: the id {task.id!r} is also the id of {places[task.id]}; ids must be unique. Fix the "
+                "file, or map the columns without an id (--map question=...,gold=...) to get ids from the content"
+            )
+        if task.id in tasks:
+            number = next(number for number in count(2) if f"{task.id}#{number}" not in tasks)
+            task = task.model_copy(update={"id": f"{task.id}#{number}"})
+        if answer_formats and not task.answer_format:
+            task = task.model_copy(update={"answer_format": answer_formats.get(task.kind, "")})
+        tasks[task.id], places[task.id] = task, place
+    if not tasks:
+        raise UsageError(f"{name}: it has no rows")
+    return list(tasks.values())
 
 
 def _task_source(name: str) -> TaskSource | None:
@@ -87,66 +109,24 @@ def _task_source(name: str) -> TaskSource | None:
     return next((cast("TaskSource", plugin.load()) for plugin in plugins), None)
 
 
-def _rows(name: str) -> tuple[Iterable[Row], str]:
+def _rows(name: str) -> tuple[Rows, str]:
     """The rows of a file, folder or data set, and the name of the split."""
     path = Path(name).expanduser()
     if path.exists():
         words = re.split(r"[^a-z]+", path.name.lower())
-        split = next((split for split in _SPLITS if split in words), "")
-        return (read_folder(path) if path.is_dir() else read_rows(path)), split
+        return read_rows(path), next((split for split in _SPLITS if split in words), "")
     if name.startswith((".", "/", "~")) or is_data_file(path):
         raise UsageError(f"{name}: there is no such file")
     if wanted := hub_name(name):
-        return read_hub(wanted), wanted.split or ""
+        return read_hub(wanted), wanted.partition("@")[2]
     known = ", ".join(SHORT_NAMES)
     raise UsageError(f"{name}: not a file, a gym (gym/seven) or a data set (OWNER/NAME, or one of {known})")
 
 
-def _sampled(rows: Iterable[Row], limit: int | None, seed: int | None) -> Iterable[Row]:
+def _sampled(rows: Rows, limit: int | None, seed: int | None) -> Rows:
     if limit is None or seed is None:
         return islice(rows, limit)
     every = list(rows)
     order = list(range(len(every)))
     Random(seed).shuffle(order)
-    return [every[index] for index in sorted(order[:limit])]
-
-
-def _tasks(
-    rows: Iterable[Row], split: str, *, name: str, format_name: str | None, columns: Mapping[str, str] | None
-) -> list[Task]:
-    chosen = formats.FORMATS["fields"] if columns else None
-    if format_name is not None:
-        chosen = formats.format_named(format_name)
-    tasks: dict[str, Task] = {}
-    places: dict[str, str] = {}
-    for row in rows:
-        chosen = chosen or formats.recognise(row.values, place=row.place)
-        origin = Origin(re.split(r"[.#@]", Path(name).name)[0] if chosen.named_by_file else chosen.name, split)
-        try:
-            values = row.values
-            if columns:  # of the fields of tasks, or with a format, of the columns that it reads
-                values = {**(values if format_name else {}), **mapped(values, columns)}
-            task = to_task(chosen.read, values, origin)
-        except BadRow as error:
-            raise UsageError(f"{row.place}: no task of the format {chosen.name}: {error}") from error
-        if task.id in tasks:
-            task = _renumbered(task, row, tasks, places, origin)
-        tasks[task.id], places[task.id] = task, row.place
-    if not tasks:
-        raise UsageError(f"{name}: it has no rows")
-    return list(tasks.values())
-
-
-def _renumbered(task: Task, row: Row, tasks: Mapping[str, Task], places: Mapping[str, str], origin: Origin) -> Task:
-    """A task that is equal to an earlier one, with a number.
-
-    Raises:
-        UsageError: the data set itself gives the id to two rows.
-    """
-    if task.id != origin.identify(None, task.question, task.gold):
-        raise UsageError(
-            f"{row.place}: the id {task.id!r} is also the id of {places[task.id]}; ids must be unique in a data set. "
-            "Fix the file, or map the columns without an id (--map question=...,gold=...) to get ids from the content"
-        )
-    number = next(number for number in count(2) if f"{task.id}#{number}" not in tasks)
-    return task.model_copy(update={"id": f"{task.id}#{number}"})
+    return (every[index] for index in sorted(order[:limit]))

@@ -1,5 +1,9 @@
 """Selection of a training mix: difficult and diverse tasks of each domain, without near duplicates or test tasks.
 
+Near duplicates are exact over all pairs without comparing all pairs. A text is a set of shingles (three tokens in a
+row). Two texts are alike if they share most of their shingles. So a text must share at least one of its rarest shingles
+with each text that is like it, and only such pairs are compared.
+
 Source: arXiv 2512.04388, training data: 960 problems of four domains, chosen for difficulty and diversity. It does not
 say how; this way is ours. Every step is deterministic, and the order of the input does not matter.
 """
@@ -7,27 +11,34 @@ say how; this way is ours. Every step is deterministic, and the order of the inp
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from itertools import pairwise
 from random import Random
 from typing import Any, Literal, TypeAlias
 
 from wfdsl._version import __version__
 from wfdsl.errors import UsageError
-from wfdsl.tasks import similarity
 from wfdsl.tasks.task import Task, task_line
 
 PAPER_COUNT = 960
 """The size of the paper's training mix."""
 HARDER = 3
 """How many of the most difficult tasks are considered for each one that is chosen: our choice."""
-UNKNOWN = 0.5
-"""The difficulty of tasks of which nothing is known, on the scale from 0 to 1."""
+ALIKE = 0.7
+"""The least share of shared shingles, of all shingles of both texts. Our choice."""
+CONTAINED = 0.8
+"""The same of the shorter text alone, for a text that is quoted in a longer one. Our choice."""
+QUOTED = 20
+"""The fewest shingles of a text that counts as quoted: shorter ones occur in other texts by chance. Our choice."""
 
+_SHINGLE = 3  # tokens
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_UNKNOWN = 0.5
 _MATH_LEVELS = 5
-_MOST_CALCULATIONS = 16  # twice as many as the longest usual solution of GSM8K, whose hardest are like MATH's level 3
 _LEVELS = {
     "post-graduate": 0.95,
     "hard graduate": 0.85,
@@ -65,20 +76,16 @@ class Mix:
     dropped: tuple[Dropped, ...]
 
 
-def difficulty(task: Task) -> float | None:
-    """From 0 (every worker solves it) to 1; None if nothing is known.
+def difficulty(task: Task) -> float:
+    """From 0 (every worker solves it) to 1; 0.5 if nothing is known.
 
     A measured `pass_rate` in the metadata counts first, then what the data set says.
     """
     known = task.metadata
-    if isinstance(known.get("pass_rate"), (int, float)):
+    if isinstance(known.get("pass_rate"), int | float):
         return 1 - float(known["pass_rate"])
-    for name in ("level", "difficulty"):
-        found = _of_level(known.get(name))
-        if found is not None:
-            return found
-    calculations = known.get("calculations")
-    return min(1.0, calculations / _MOST_CALCULATIONS) if isinstance(calculations, int) else None
+    stated = (_of_level(known.get(name)) for name in ("level", "difficulty"))
+    return next((level for level in stated if level is not None), _UNKNOWN)
 
 
 def parse_counts(text: str) -> dict[str, int] | int:
@@ -109,17 +116,28 @@ def select(
     Raises:
         UsageError: a domain has too few tasks, or two tasks have one id.
     """
-    ordered = _in_one_order(tasks)
-    kept, dropped = _without_alike(ordered, against)
-    by_domain: defaultdict[str, list[Task]] = defaultdict(list)
-    for task in kept:
-        by_domain[task.domain].append(task)
-    asked = _shares(PAPER_COUNT if counts is None else counts, sorted({task.domain for task in ordered}))
-    if counts is not None:
-        _refuse_shortage(asked, {name: len(by_domain[name]) for name in asked})
-    chosen = [task for name, count in asked.items() for task in _chosen(by_domain[name], count, seed)]
+    ordered = sorted(tasks, key=lambda task: task.id)
+    repeated = [one.id for one, next_one in pairwise(ordered) if one.id == next_one.id]
+    if repeated:
+        raise UsageError(f"{len(repeated)} ids occur twice, the first is {repeated[0]}: is a file named twice?")
+    both = [*against, *ordered]
+    alike = likes([task.question for task in ordered], [task.question for task in against])
+    dropped = tuple(
+        Dropped(ordered[number].id, "contaminated" if like < len(against) else "near-duplicate", both[like].id)
+        for number, like in alike.items()
+    )
+    by_domain: dict[str, list[Task]] = {name: [] for name in sorted({task.domain for task in ordered})}
+    for number, task in enumerate(ordered):
+        if number not in alike:
+            by_domain[task.domain].append(task)
+    shares = _shared(PAPER_COUNT if counts is None else counts, list(by_domain))
+    for name, count in shares.items():
+        available = len(by_domain.get(name, ()))
+        if counts is not None and not 0 <= count <= available:
+            raise UsageError(f"{name}={count}: there are {available} tasks of this domain: add files, or ask for fewer")
+    chosen = [task for name, count in sorted(shares.items()) for task in _chosen(by_domain[name], count, seed)]
     Random(seed).shuffle(chosen)
-    return Mix(tuple(chosen), tuple(dropped))
+    return Mix(tuple(chosen), dropped)
 
 
 def manifest(
@@ -137,8 +155,10 @@ def manifest(
         "chosen": _counted(task.domain for task in mix.tasks),
         "sources": _counted(task.source for task in mix.tasks),
         "seed": seed,
-        "inputs": [_input(name, tasks) for name, tasks in inputs.items()],
-        "against": [_input(name, tasks) for name, tasks in against.items()],
+        **{
+            role: [{"name": name, "tasks": len(tasks), "sha256": tasks_hash(tasks)} for name, tasks in files.items()]
+            for role, files in (("inputs", inputs), ("against", against))
+        },
         "left_out": _counted(one.reason for one in mix.dropped),
         "dropped": [asdict(one) for one in mix.dropped],
         "ids": [task.id for task in mix.tasks],
@@ -148,6 +168,54 @@ def manifest(
 def tasks_hash(tasks: Iterable[Task]) -> str:
     """The SHA-256 of tasks as lines of a file."""
     return sha256("".join(f"{task_line(task)}\n" for task in tasks).encode()).hexdigest()
+
+
+def likes(texts: Sequence[str], others: Sequence[str] = ()) -> dict[int, int]:
+    """The texts that are like one of the others, or like an earlier text that is like none: text -> the first of them.
+
+    Others are numbered from 0, and texts go on after them.
+    """
+    every = [_shingles(text) for text in (*others, *texts)]
+    frequencies = Counter(shingle for shingles in every for shingle in shingles)
+    by_any: defaultdict[int, list[int]] = defaultdict(list)
+    by_rarest: defaultdict[int, list[int]] = defaultdict(list)
+    found: dict[int, int] = {}
+    for number, shingles in enumerate(every):
+        # The smaller of two sets that are alike shares at least ALIKE of its n shingles, so one of these is in both.
+        most = len(shingles) - math.ceil(ALIKE * len(shingles)) + 1
+        rarest = sorted(shingles, key=lambda shingle: (frequencies[shingle], shingle))[:most]
+        if number >= len(others):
+            near = {one for shingle in rarest for one in by_any.get(shingle, ())}
+            near |= {one for shingle in shingles for one in by_rarest.get(shingle, ())}
+            like = next((one for one in sorted(near) if _are_alike(every[one], shingles)), None)
+            if like is not None:
+                found[number - len(others)] = like
+                continue
+        for index, keys in ((by_any, shingles), (by_rarest, rarest)):
+            for shingle in keys:
+                index[shingle].append(number)
+    return found
+
+
+def farthest_first(texts: Sequence[str], count: int) -> list[int]:
+    """The first text, then repeatedly the text that is farthest from the chosen ones; of equal ones the earlier one.
+
+    Two texts are as near as the share of their words that both have. Source: greedy k-centre (Gonzalez 1985), within a
+    factor of two of the best spread.
+    """
+    if count >= len(texts):
+        return list(range(len(texts)))
+    words = [frozenset(_TOKEN.findall(text.lower())) for text in texts]
+    chosen, nearest = [0], [0.0] * len(texts)
+    for _ in range(count - 1):
+        newest = words[chosen[-1]]
+        nearest[chosen[-1]] = math.inf
+        for number, nearness in enumerate(nearest):
+            if nearness < 1:
+                shared = len(newest & words[number])
+                nearest[number] = max(nearness, shared / (len(newest) + len(words[number]) - shared))
+        chosen.append(min(range(len(texts)), key=nearest.__getitem__))
+    return chosen
 
 
 def _of_level(level: object) -> float | None:
@@ -163,42 +231,13 @@ def _of_level(level: object) -> float | None:
     return None
 
 
-def _in_one_order(tasks: Sequence[Task]) -> list[Task]:
-    repeated = [name for name, count in Counter(task.id for task in tasks).items() if count > 1]
-    if repeated:
-        raise UsageError(f"{len(repeated)} ids occur twice, the first is {repeated[0]}: is a file named twice?")
-    return sorted(tasks, key=lambda task: task.id)
-
-
-def _without_alike(tasks: list[Task], against: Sequence[Task]) -> tuple[list[Task], list[Dropped]]:
-    both = [*against, *tasks]
-    found = similarity.likes([task.question for task in tasks], [task.question for task in against])
-    dropped = [
-        Dropped(tasks[number].id, "contaminated" if like < len(against) else "near-duplicate", both[like].id)
-        for number, like in found.items()
-    ]
-    return [task for number, task in enumerate(tasks) if number not in found], dropped
-
-
-def _shares(counts: Mapping[str, int] | int, domains: list[str]) -> dict[str, int]:
-    if isinstance(counts, int):
-        if counts < 1 or not domains:
-            raise UsageError(f"{counts} tasks of {len(domains)} domains: ask for at least one task, and give some")
-        each, rest = divmod(counts, len(domains))
-        return {name: each + (number < rest) for number, name in enumerate(domains)}
-    for name, count in counts.items():
-        if name not in domains:
-            raise UsageError(f"there are no tasks of the domain {name!r}: there are {', '.join(domains) or 'none'}")
-        if count < 0:
-            raise UsageError(f"{name}={count}: a count must be at least 0")
-    return dict(sorted(counts.items()))
-
-
-def _refuse_shortage(asked: Mapping[str, int], available: Mapping[str, int]) -> None:
-    short = [f"{name} has {available[name]} of {count}" for name, count in asked.items() if available[name] < count]
-    if short:
-        most = ",".join(f"{name}={min(count, available[name])}" for name, count in asked.items())
-        raise UsageError(f"too few tasks are left ({'; '.join(short)}): add files, or ask for -n {most}")
+def _shared(counts: Mapping[str, int] | int, domains: list[str]) -> Mapping[str, int]:
+    if not isinstance(counts, int):
+        return counts
+    if counts < 1 or not domains:
+        raise UsageError(f"{counts} tasks of {len(domains)} domains: ask for at least one task, and give some")
+    each, rest = divmod(counts, len(domains))
+    return {name: each + (number < rest) for number, name in enumerate(domains)}
 
 
 def _chosen(tasks: list[Task], count: int, seed: int) -> list[Task]:
@@ -207,18 +246,24 @@ def _chosen(tasks: list[Task], count: int, seed: int) -> list[Task]:
         return []
     shuffled = list(tasks)
     Random(seed).shuffle(shuffled)
-    ranked = sorted(shuffled, key=_ease)[: count * HARDER]
-    return [ranked[number] for number in similarity.farthest_first([task.question for task in ranked], count)]
-
-
-def _ease(task: Task) -> float:
-    known = difficulty(task)
-    return -(UNKNOWN if known is None else known)
-
-
-def _input(name: str, tasks: Sequence[Task]) -> dict[str, Any]:
-    return {"name": name, "tasks": len(tasks), "sha256": tasks_hash(tasks)}
+    ranked = sorted(shuffled, key=difficulty, reverse=True)[: count * HARDER]
+    return [ranked[number] for number in farthest_first([task.question for task in ranked], count)]
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
+
+
+def _are_alike(one: frozenset[int], other: frozenset[int]) -> bool:
+    """Whether two sets of shingles are nearly the same, or one contains the other."""
+    shared, shorter = len(one & other), min(len(one), len(other))
+    if shared >= ALIKE * (len(one) + len(other) - shared):
+        return True
+    return shorter >= QUOTED and shared >= CONTAINED * shorter
+
+
+def _shingles(text: str) -> frozenset[int]:
+    """The runs of three words, numbers and signs of a text in lower case, by their hashes."""
+    words = _TOKEN.findall(text.lower())
+    runs = zip(*(words[start:] for start in range(_SHINGLE)), strict=False) if len(words) > _SHINGLE else [tuple(words)]
+    return frozenset(map(hash, runs))

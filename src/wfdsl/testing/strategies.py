@@ -11,7 +11,7 @@ from random import Random
 
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from wfdsl.api import analyze, analyze_file_text, dumps
+from wfdsl.api import analyze, dumps
 from wfdsl.graph import to_dag
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL, Access
@@ -24,7 +24,7 @@ from wfdsl.testing.generators import Choices, mutated
 _ONE_STEP = Workflow.from_lists([0], ["x"], [[]])
 to_dag(_ONE_STEP)
 analyze(dumps(_ONE_STEP))
-analyze_file_text(dumps(_ONE_STEP, "wf"))
+analyze(dumps(_ONE_STEP, "wf"), form="wf")
 
 _FRAGMENTS = (
     "Plan it.", "Don't guess.", '"', "'", "\\", "\n", "\r\n", "\t", "{x}", "[0]", "#", "“", "’s", "\ufffd",

@@ -37,7 +37,7 @@ class Viewer:
 
         `folders` may hold evaluations. The experiment's pool has the workers that the playground runs on, and
         that steps are asked again with; without one, these are those of the run, found again by its pool's name. Its
-        options of a Conductor are those with which rounds are continued.
+        options of a Conductor that are not the defaults replace the run's.
 
         Raises:
             UsageError: the key to the pages cannot be read or written.

@@ -18,8 +18,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.report import COMPARED, Report, accuracy_table, comparison_table, cost_table, read_report
-from wfdsl.evaluation.summary import Summary, benchmark_of, split_of
+from wfdsl.evaluation.report import (
+    COMPARED,
+    Report,
+    Summary,
+    accuracy_table,
+    benchmark_of,
+    comparison_table,
+    cost_table,
+    read_report,
+    split_of,
+)
 from wfdsl.evaluation.trials import Trial
 from wfdsl.viewer.page import page
 

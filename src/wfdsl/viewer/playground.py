@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from wfdsl.api import Checked, Form, analyze_text, form_of
+from wfdsl.api import Checked, Form, analyze, form_of
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.language.diagnostics import summary
 from wfdsl.language.file_reader import read_workflow_file
@@ -184,7 +184,7 @@ def _filled(draft: Draft, fields: Mapping[str, str]) -> Draft:
     draft = replace(draft, parameters=_parameters(text, fields) if form == "wf" else ())
     given = {each.name: each.value for each in draft.parameters if each.value.strip()}
     try:
-        checked = analyze_text(text, form=form, params=given, name="text", pool=draft.pool, profile="lenient")
+        checked = analyze(text, form=form, params=given, name="text", pool=draft.pool, profile="lenient")
         draft = replace(draft, checked=checked)
         return replace(draft, plan=plan_of(checked, draft.question, draft.pool, draft.pool_name))
     except UsageError as error:

@@ -88,7 +88,7 @@ class Redoing:
 
     def __init__(self, journal: Path, experiment: Experiment) -> None:
         """The experiment's pool replaces the pools of all runs; without one, each run's own is found by its name.
-        Its options of a Conductor are those with which rounds are continued.
+        Its options of a Conductor, where they are not the defaults, replace the run's.
         """
         self.journal = journal
         """Where runs are kept."""

@@ -14,7 +14,7 @@ from wfdsl.workers.call_settings import Sampling, split_system
 from wfdsl.workers.endings import word_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import count, mapping, mappings, text
-from wfdsl.workers.http_worker import Answer, Api, HttpWorker, Sdk, connection_of
+from wfdsl.workers.http_worker import Answer, HttpWorker, Sdk, connection_of
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.tool_calls import anthropic_messages, anthropic_tools
 
@@ -34,25 +34,7 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
             f'worker "{entry.name}": thinking_budget is 0 (no thinking) or at least {_LEAST_THINKING_TOKENS} '
             f"tokens at Anthropic, not {entry.thinking_budget}"
         )
-    return HttpWorker(entry, Api("/v1/messages", _request, MessagesAnswer), connection_of(entry, _USUAL, _SDK))
-
-
-def _request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
-    """The body of a message for this call. The API takes no seed."""
-    system, messages = split_system(entry, call.messages)
-    return {
-        "model": entry.model,
-        "system": system or None,
-        "messages": anthropic_messages(messages),
-        "max_tokens": asked.max_tokens + (asked.thinking_budget or 0),
-        "stop_sequences": list(asked.stop) or None,
-        "thinking": _thinking(asked),
-        "output_config": _output(entry, asked) or None,
-        **anthropic_tools(call.settings),
-        "stream": call.on_delta is not None or None,
-        **_randomness(asked),
-        **entry.extra_body,
-    }
+    return HttpWorker(entry, MessagesAnswer, connection_of(entry, _USUAL, _SDK))
 
 
 def _output(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
@@ -88,6 +70,26 @@ def _randomness(asked: Sampling) -> dict[str, Any]:
 
 class MessagesAnswer(Answer):
     """A message, or the events of one."""
+
+    path = "/v1/messages"
+
+    @staticmethod
+    def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
+        """The body of a message for this call. The API takes no seed."""
+        system, messages = split_system(entry, call.messages)
+        return {
+            "model": entry.model,
+            "system": system or None,
+            "messages": anthropic_messages(messages),
+            "max_tokens": asked.max_tokens + (asked.thinking_budget or 0),
+            "stop_sequences": list(asked.stop) or None,
+            "thinking": _thinking(asked),
+            "output_config": _output(entry, asked) or None,
+            **anthropic_tools(call.settings),
+            "stream": call.on_delta is not None or None,
+            **_randomness(asked),
+            **entry.extra_body,
+        }
 
     def _whole(self, body: Mapping[str, Any]) -> None:
         if not isinstance(body.get("content"), list):
@@ -127,13 +129,8 @@ class MessagesAnswer(Answer):
 
     def _usage(self, bound: Usage) -> Usage:
         """Anthropic counts what it reads from the cache, and writes into it, apart from the other input."""
-        asked, output = count(self.counts, "input_tokens"), count(self.counts, "output_tokens")
-        cached = count(self.counts, "cache_read_input_tokens") or 0
-        written = count(self.counts, "cache_creation_input_tokens") or 0
-        return Usage(
-            (bound.input_tokens if asked is None else asked) + cached + written,
-            bound.output_tokens if output is None else output,
-            count(mapping(self.counts.get("output_tokens_details")), "thinking_tokens") or 0,
-            cached,
-            written,
-        )
+        asked = count(self.counts, "input_tokens", bound.input_tokens)
+        output = count(self.counts, "output_tokens", bound.output_tokens)
+        thinking = count(self.counts.get("output_tokens_details"), "thinking_tokens")
+        cached, written = (count(self.counts, f"cache_{how}_input_tokens") for how in ("read", "creation"))
+        return Usage(asked + cached + written, output, thinking, cached, written)

@@ -158,7 +158,7 @@ _MAX_COUNT: Final = 2**53
 """Larger numbers are not exact in JSON, and more tokens than anything has."""
 
 
-def count(counts: Mapping[str, Any], name: str) -> int | None:
-    """A number of tokens; None if there is none that can be right."""
-    value = counts.get(name)
-    return value if type(value) is int and 0 <= value <= _MAX_COUNT else None
+def count(counts: Any, name: str, default: int = 0) -> int:
+    """A number of tokens; the default if there is none that can be right."""
+    value = mapping(counts).get(name)
+    return value if type(value) is int and 0 <= value <= _MAX_COUNT else default

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
@@ -199,7 +199,15 @@ def read_variable(entry: WorkerEntry, variable: str, what: str) -> str:
 
 
 class Answer(ABC):
-    """What is known so far of one API's answer, which comes whole or as the events of a stream."""
+    """An API: its requests, and what is known so far of an answer, which comes whole or as the events of a stream."""
+
+    path: ClassVar[str]
+    """Where a request is posted."""
+
+    @staticmethod
+    @abstractmethod
+    def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
+        """The fields of the body for a call; None: left out."""
 
     def __init__(self) -> None:
         self.complete = False
@@ -281,19 +289,10 @@ class Answer(ABC):
         """The tokens that the server counts, and the bound for those that it does not."""
 
 
-class Api(NamedTuple):
-    """One API: where a request is posted, what its body is, and how the answer is read."""
-
-    path: str
-    request: Callable[[WorkerEntry, Call, Sampling], dict[str, Any]]
-    """The fields of the body; None: left out."""
-    answer: type[Answer]
-
-
 class HttpWorker:
     """A model at a server."""
 
-    def __init__(self, entry: WorkerEntry, api: Api, connection: Connection) -> None:
+    def __init__(self, entry: WorkerEntry, api: type[Answer], connection: Connection) -> None:
         self._entry = entry
         self._api = api
         self._connection = connection
@@ -312,7 +311,7 @@ class HttpWorker:
         if asked.grammar is not None:
             require_grammar(entry)
         fields = {name: value for name, value in api.request(entry, call, asked).items() if value is not None}
-        answer = api.answer()
+        answer = api()
 
         async def read(body: ReplyBody) -> None:
             if await body.is_stream():

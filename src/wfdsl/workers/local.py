@@ -12,11 +12,10 @@ import secrets
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
 from pydantic import Field
 
@@ -27,6 +26,7 @@ from wfdsl.workers.call_settings import as_content
 from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.http_worker import Connection, HttpWorker
 from wfdsl.workers.model_folder import (
+    CONTEXT,
     folder_of,
     folder_settings,
     gguf_in,
@@ -35,7 +35,7 @@ from wfdsl.workers.model_folder import (
     shipped_file,
     slot_tokens,
 )
-from wfdsl.workers.openai_api import CHAT, SDK
+from wfdsl.workers.openai_api import SDK, ChatAnswer
 from wfdsl.workers.registry import OpenWorkers
 
 _START_TIMEOUT_S: Final = 60.0
@@ -51,6 +51,19 @@ class _LocalOptions(Options):
     """0: half as many as cores."""
 
 
+class ServedModel(NamedTuple):
+    """What a server's process serves. Workers for which it is the same share a process."""
+
+    path: str
+    """The GGUF file."""
+    context: int = CONTEXT
+    """Tokens of prompt and completion together, for each slot."""
+    slots: int = 1
+    threads: int = 0
+    exact: bool = False
+    """Attention in 32-bit numbers, which takes twice the memory."""
+
+
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     """The worker of an entry whose provider is `local`; `options` may hold `context`, `slots` and `threads`.
 
@@ -59,23 +72,13 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     """
     if find_spec("xllamacpp") is None:
         raise UsageError(_missing_runtime(entry))
-    folder = folder_of(entry)
-    command = server_command(entry)
-    server = open_workers.shared(("local", command), lambda: LocalServer(command))
+    folder, options = folder_of(entry), entry.options_as(_LocalOptions)
+    served = ServedModel(
+        str(model_file(entry)), slot_tokens(entry), options.slots, options.threads, exact=folder is not None
+    )
+    server = open_workers.shared(served, lambda: LocalServer(served))
     told = {} if folder is None else folder_settings(entry, folder)
     return LocalWorker(entry.model_copy(update={"model": "local", "grammar_field": "auto", **told}), server)
-
-
-def server_command(entry: WorkerEntry) -> tuple[str, ...]:
-    """The arguments of the server's process: workers with the same ones share a server.
-
-    Raises:
-        UsageError: there is no model file, or an option cannot be used.
-    """
-    options = entry.options_as(_LocalOptions)
-    numbers = {"--context": slot_tokens(entry), "--slots": options.slots, "--threads": options.threads}
-    exact = () if folder_of(entry) is None else ("--exact",)
-    return (str(model_file(entry)), *(part for name, each in numbers.items() for part in (name, str(each))), *exact)
 
 
 def model_file(entry: WorkerEntry) -> Path:
@@ -135,7 +138,7 @@ class LocalWorker:
         if self._chat is not None and self._chat[0] == url:
             return self._chat[1]
         await self.aclose()
-        chat = HttpWorker(self._entry, CHAT, Connection(self._entry, f"{url}/v1", self._server.key, SDK))
+        chat = HttpWorker(self._entry, ChatAnswer, Connection(self._entry, f"{url}/v1", self._server.key, SDK))
         self._chat = (url, chat)
         return chat
 
@@ -153,8 +156,8 @@ class LocalWorker:
 class LocalServer:
     """The server's process, seen from here. It starts when its address is asked for, again if it has died."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
-        self._arguments = arguments
+    def __init__(self, served: ServedModel) -> None:
+        self._served = served
         self._starting = asyncio.Lock()
         self._process: Process | None = None
         self._url = ""
@@ -191,14 +194,13 @@ class LocalServer:
             sys.executable,
             "-m",
             "wfdsl.workers.local_server",
-            *self._arguments,
             stdin=PIPE,
             stdout=PIPE,
             stderr=log,
             start_new_session=True,  # Ctrl-C is for this process, which ends the server when it is no longer needed
         )
         try:
-            line = await _first_line(process, self.key)
+            line = await _first_line(process, {**self._served._asdict(), "key": self.key})
         except BaseException:
             await _end(process)
             raise
@@ -206,20 +208,20 @@ class LocalServer:
             await _end(process)
             log.seek(0)
             last_words = " ".join(log.read()[-_LAST_WORDS_CHARS:].split()) or "nothing"
-            problem = f"{self._arguments[0]} cannot be served; is it whole, and a model for llama.cpp?"
+            problem = f"{self._served.path} cannot be served; is it whole, and a model for llama.cpp?"
             message = f"the local server did not start: {problem} It printed: {last_words}"
             raise WorkerFailure(message, retryable=False, sent=False)
         self._process = process
         return str(json.loads(line)["url"])
 
 
-async def _first_line(process: Process, key: str) -> bytes:
+async def _first_line(process: Process, asked: dict[str, Any]) -> bytes:
     """What the server prints when it is ready; nothing if it ends, or is not ready in time."""
     if process.stdin is None or process.stdout is None:
         raise AssertionError("the server was started with pipes")
     try:
         async with asyncio.timeout(_START_TIMEOUT_S):
-            process.stdin.write(f"{key}\n".encode())
+            process.stdin.write(f"{json.dumps(asked)}\n".encode())
             await process.stdin.drain()
             return await process.stdout.readline()
     except (TimeoutError, ConnectionError):

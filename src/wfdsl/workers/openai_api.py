@@ -14,7 +14,7 @@ from wfdsl.workers.endings import word_of
 from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.http_reply import ReplyBody, count, mapping, mappings, text
-from wfdsl.workers.http_worker import Answer, Api, HttpWorker, Sdk, connection_of
+from wfdsl.workers.http_worker import Answer, HttpWorker, Sdk, connection_of
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.text_policy import clean
 from wfdsl.workers.tool_calls import chat_messages, responses_input, responses_tools
@@ -33,8 +33,8 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
         UsageError: a setting or a key is missing or does not fit.
     """
     _check_settings(entry)
-    api = RESPONSES if entry.api == "responses" else CHAT
-    return HttpWorker(entry, api, connection_of(entry, _USUAL[entry.provider], SDK))
+    answer = ResponsesAnswer if entry.api == "responses" else ChatAnswer
+    return HttpWorker(entry, answer, connection_of(entry, _USUAL[entry.provider], SDK))
 
 
 def _check_settings(entry: WorkerEntry) -> None:
@@ -46,27 +46,6 @@ def _check_settings(entry: WorkerEntry) -> None:
         )
     if entry.api == "responses" and (entry.stop or entry.provider != "openai"):
         raise UsageError(f'worker "{entry.name}": api = "responses" is OpenAI\'s own, and takes no stop texts')
-
-
-def _chat_request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
-    streams = call.on_delta is not None
-    return {
-        "model": entry.model,
-        "messages": chat_messages(with_system(entry, call.messages)),
-        _limit_field(entry): asked.max_tokens + (asked.thinking_budget or 0),  # Google counts thinking in it
-        "temperature": asked.temperature,
-        "top_p": asked.top_p,
-        "seed": asked.seed,
-        "stop": list(asked.stop) or None,
-        "reasoning_effort": asked.reasoning_effort,
-        "tools": list(asked.tools) or None,
-        "tool_choice": asked.tool_choice,
-        "parallel_tool_calls": asked.parallel_tool_calls,
-        "response_format": asked.response_format,
-        "stream": streams or None,
-        "stream_options": {"include_usage": True} if streams and entry.stream_options else None,
-        **_extra_body(entry, asked),
-    }
 
 
 def _limit_field(entry: WorkerEntry) -> str:
@@ -86,26 +65,32 @@ def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
     return {"extra_body": google, **body}
 
 
-def _responses_request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
-    """The body of a response for this call. The API takes no seed."""
-    system, messages = split_system(entry, call.messages)
-    return {
-        "model": entry.model,
-        "instructions": system or None,
-        "input": responses_input(messages),
-        **responses_tools(call.settings),
-        "max_output_tokens": asked.max_tokens,
-        "temperature": asked.temperature,
-        "top_p": asked.top_p,
-        "reasoning": {"effort": asked.reasoning_effort} if asked.reasoning_effort else None,
-        "store": False,
-        "stream": call.on_delta is not None or None,
-        **entry.extra_body,
-    }
-
-
 class ChatAnswer(Answer):
     """A chat completion, or the chunks of one."""
+
+    path = "/chat/completions"
+
+    @staticmethod
+    def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
+        """The body of a chat completion for this call."""
+        streams = call.on_delta is not None
+        return {
+            "model": entry.model,
+            "messages": chat_messages(with_system(entry, call.messages)),
+            _limit_field(entry): asked.max_tokens + (asked.thinking_budget or 0),  # Google counts thinking in it
+            "temperature": asked.temperature,
+            "top_p": asked.top_p,
+            "seed": asked.seed,
+            "stop": list(asked.stop) or None,
+            "reasoning_effort": asked.reasoning_effort,
+            "tools": list(asked.tools) or None,
+            "tool_choice": asked.tool_choice,
+            "parallel_tool_calls": asked.parallel_tool_calls,
+            "response_format": asked.response_format,
+            "stream": streams or None,
+            "stream_options": {"include_usage": True} if streams and entry.stream_options else None,
+            **_extra_body(entry, asked),
+        }
 
     def _whole(self, body: Mapping[str, Any]) -> None:
         self._take(body, "message")
@@ -151,18 +136,37 @@ class ChatAnswer(Answer):
         return new
 
     def _usage(self, bound: Usage) -> Usage:
-        asked, completion = count(self.counts, "prompt_tokens"), count(self.counts, "completion_tokens")
-        asked = bound.input_tokens if asked is None else asked
-        completion = bound.output_tokens if completion is None else completion
+        asked = count(self.counts, "prompt_tokens", bound.input_tokens)
+        completion = count(self.counts, "completion_tokens", bound.output_tokens)
         # Some servers leave thinking out of completion_tokens, but none leaves it out of the total.
-        output = max(completion, (count(self.counts, "total_tokens") or 0) - asked)
-        said = count(mapping(self.counts.get("completion_tokens_details")), "reasoning_tokens") or 0
+        output = max(completion, count(self.counts, "total_tokens") - asked)
+        said = count(self.counts.get("completion_tokens_details"), "reasoning_tokens")
         thinking = max(said, output - completion)
         return Usage(asked, output, thinking, *_cached(self.counts.get("prompt_tokens_details"), asked))
 
 
 class ResponsesAnswer(Answer):
     """A response, or the events of one: the last event holds it whole."""
+
+    path = "/responses"
+
+    @staticmethod
+    def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
+        """The body of a response for this call. The API takes no seed."""
+        system, messages = split_system(entry, call.messages)
+        return {
+            "model": entry.model,
+            "instructions": system or None,
+            "input": responses_input(messages),
+            **responses_tools(call.settings),
+            "max_output_tokens": asked.max_tokens,
+            "temperature": asked.temperature,
+            "top_p": asked.top_p,
+            "reasoning": {"effort": asked.reasoning_effort} if asked.reasoning_effort else None,
+            "store": False,
+            "stream": call.on_delta is not None or None,
+            **entry.extra_body,
+        }
 
     def _whole(self, body: Mapping[str, Any]) -> None:
         if not isinstance(body.get("output"), list):
@@ -197,27 +201,21 @@ class ResponsesAnswer(Answer):
         return new
 
     def _usage(self, bound: Usage) -> Usage:
-        asked, output = count(self.counts, "input_tokens"), count(self.counts, "output_tokens")
-        asked = bound.input_tokens if asked is None else asked
-        return Usage(
-            asked,
-            bound.output_tokens if output is None else output,
-            count(mapping(self.counts.get("output_tokens_details")), "reasoning_tokens") or 0,
-            *_cached(self.counts.get("input_tokens_details"), asked),
-        )
+        asked = count(self.counts, "input_tokens", bound.input_tokens)
+        output = count(self.counts, "output_tokens", bound.output_tokens)
+        thinking = count(self.counts.get("output_tokens_details"), "reasoning_tokens")
+        return Usage(asked, output, thinking, *_cached(self.counts.get("input_tokens_details"), asked))
 
 
 def _cached(details: Any, asked: int) -> tuple[int, int]:
     """The input tokens that were read from the cache, and those that were written into it."""
-    read = min(count(mapping(details), "cached_tokens") or 0, asked)
-    return read, min(count(mapping(details), "cache_write_tokens") or 0, asked - read)
+    read = min(count(details, "cached_tokens"), asked)
+    return read, min(count(details, "cache_write_tokens"), asked - read)
 
 
 _LAST_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 """The items that are calls of tools, and where they have what the tool is given."""
-CHAT: Final = Api("/chat/completions", _chat_request, ChatAnswer)
-RESPONSES: Final = Api("/responses", _responses_request, ResponsesAnswer)
 
 
 async def server_models(entry: WorkerEntry) -> dict[str, int | None]:

@@ -3,6 +3,10 @@
 A pool is a value: indices are positions, and a subset keeps them unless asked to renumber. Clients and local servers
 are built on first use and closed by `Pool.open()`.
 
+Models have names instead of a file: `PROVIDER:MODEL`, several of them with commas, each with `@URL` if need be.
+`openai:gpt-5,openai:gpt-5-mini` is a pool of two workers, `openai:llama3@http://localhost:11434/v1` one on a server of
+your own. As for OpenAI's own client, the environment variable OPENAI_BASE_URL names the server of models without one.
+
 A file has a table [pool], with [pool.defaults] for what its workers share, and one [[pool.workers]] for each worker, in
 the order of their indices; or `use = "NAME"` instead of all that, which names another pool. The same file may hold the
 other tables of an experiment (see `wfdsl.experiment`).
@@ -11,6 +15,8 @@ other tables of an experiment (see `wfdsl.experiment`).
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import EntryPoint, entry_points
@@ -36,13 +42,15 @@ from wfdsl.settings import (
 from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.list_prices import with_list_prices
-from wfdsl.workers.model_list import listed_entries, lists_models
 from wfdsl.workers.registry import OpenWorkers, build_worker, check_provider
 from wfdsl.workers.text_policy import PolicedWorker
 
 PLUGIN_GROUP: Final = "wfdsl.pools"
 """Entry points of plug-in pools: the object is called with the name asked for, and returns a `Pool`. The entry point
 `gym` answers for every name that begins with `gym/`. Its method `names()`, if it has one, lists the names it knows."""
+_NOT_BY_NAME: Final = ("conductor", "function", "scripted")
+_MODELS: Final = re.compile(r"[A-Za-z][\w-]*:")
+_SERVER: Final = re.compile(r"(.+?)@(https?://.+)", re.DOTALL)
 _NO_LOOP: Final = frozenset[str]()
 """Stands for the event loop where none runs."""
 
@@ -203,10 +211,12 @@ class Pool:
 
     def _open_workers(self) -> OpenWorkers:
         try:
-            loop: Any = asyncio.get_running_loop()
+            loop = asyncio.get_running_loop()
         except RuntimeError:
-            loop = _NO_LOOP
-        return self._opened.setdefault(loop, OpenWorkers())
+            return self._opened.setdefault(_NO_LOOP, OpenWorkers())
+        if loop not in self._opened:
+            self._opened[loop] = OpenWorkers(loop)
+        return self._opened[loop]
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
         return tuple(index for index, entry in self._entries.items() if wanted(entry))
@@ -231,6 +241,50 @@ class Pool:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["_entries"], settings=state["settings"], workers=state["_given"])  # type: ignore[misc]
+
+
+def lists_models(text: str) -> bool:
+    """Whether this is a list of models, not a pool's name."""
+    return _MODELS.match(text) is not None
+
+
+def listed_entries(text: str) -> list[WorkerEntry]:
+    """The entries of a list of models.
+
+    Raises:
+        UsageError: a provider is not known, or an item is not of the form PROVIDER:MODEL.
+    """
+    entries: list[WorkerEntry] = []
+    for item in text.split(","):
+        entry = entry_of_model(item.strip())
+        same = sum(each.model == entry.model for each in entries)
+        entries.append(entry.model_copy(update={"name": f"{entry.name}#{same + 1}"}) if same else entry)
+    return entries
+
+
+def entry_of_model(text: str, **fields: Any) -> WorkerEntry:
+    """The entry of `PROVIDER:MODEL` or `PROVIDER:MODEL@URL`; `fields` are further fields of an entry.
+
+    Raises:
+        UsageError: the provider is not known, or it is not of this form.
+    """
+    provider, _, model = text.partition(":")
+    if not model or provider in _NOT_BY_NAME:
+        raise UsageError(f"{text!r} does not name a model: write PROVIDER:MODEL, such as openai:gpt-5")
+    found = _SERVER.fullmatch(model)
+    model, url = found.groups() if found else (model, None)
+    check_provider(WorkerEntry(name=model, provider=provider))
+    plain = {"name": model, "provider": provider, "model": model, **_server(provider, url), **fields}
+    return with_list_prices(build_model(WorkerEntry, plain, repr(text)))
+
+
+def _server(provider: str, url: str | None) -> dict[str, Any]:
+    """Where a model is asked, and with which key. A key of OpenAI goes to no other server, unless its user says so."""
+    if url is not None or provider != "openai":
+        return {"base_url": url}
+    chosen = os.environ.get("OPENAI_BASE_URL", "").strip() or None
+    key = "OPENAI_API_KEY" if os.environ.get("OPENAI_API_KEY", "").strip() else None
+    return {"base_url": chosen, "api_key_env": key if chosen else None}
 
 
 def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
@@ -30,17 +31,31 @@ class Closeable(Protocol):
 _Resource = TypeVar("_Resource", bound=Closeable)
 
 
+class _Shared:
+    """A resource with the pools' workers that hold it; the last ones to let go close it."""
+
+    def __init__(self, resource: Closeable) -> None:
+        self.resource = resource
+        self.holders: WeakSet[OpenWorkers] = WeakSet()
+
+
+_SHARED: Final[WeakKeyDictionary[Any, WeakValueDictionary[Hashable, _Shared]]] = WeakKeyDictionary()
+"""By event loop, what the workers of all pools have together, such as one local server for each model."""
+
+
 class OpenWorkers:
-    """The workers that were built in one event loop, and what they share, such as one server for three workers.
+    """The workers of a pool that were built in one event loop.
 
     A client or a server belongs to the event loop in which it was opened, so each loop has its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, loop: Any = None) -> None:
+        """Outside of a loop (None), nothing is shared with other pools."""
         self.users = 0
         """Open blocks; the last one to leave closes them."""
         self._workers: dict[str, Worker] = {}
-        self._shared: dict[Hashable, Closeable] = {}
+        self._known = WeakValueDictionary() if loop is None else _SHARED.setdefault(loop, WeakValueDictionary())
+        self._shared: dict[Hashable, _Shared] = {}
         self._kept: list[Closeable] = []
 
     def worker(self, entry: WorkerEntry, build: Callable[[WorkerEntry, OpenWorkers], Worker]) -> Worker:
@@ -56,24 +71,33 @@ class OpenWorkers:
         return worker
 
     def shared(self, key: Hashable, make: Callable[[], _Resource]) -> _Resource:
-        """The resource of this key, made on the first call; it is closed with the workers."""
+        """The resource of this key, made on the first call; it is closed with the last workers that hold it."""
         if key not in self._shared:
-            self._shared[key] = make()
-        resource: _Resource = self._shared[key]  # type: ignore[assignment]  # one key, one type: its maker's
+            held = self._known.get(key)
+            if held is None:
+                held = self._known[key] = _Shared(make())
+            held.holders.add(self)
+            self._shared[key] = held
+        resource: _Resource = self._shared[key].resource  # type: ignore[assignment]  # one key, one type: its maker's
         return resource
 
     async def aclose(self) -> None:
-        """Close the workers, then what they shared; new ones can be built again.
+        """Close the workers, then what no others share with them; new ones can be built again.
 
         Workers stay where none of them holds anything.
         """
-        closing = [*self._shared.values(), *self._kept]
-        if not closing:
+        shared, kept = self._shared, self._kept
+        if not shared and not kept:
             return
         self._workers, self._shared, self._kept = {}, {}, []
         async with AsyncExitStack() as stack:
-            for resource in closing:
-                stack.push_async_callback(resource.aclose)
+            for key, held in shared.items():
+                held.holders.discard(self)
+                if not held.holders:
+                    self._known.pop(key, None)
+                    stack.push_async_callback(held.resource.aclose)
+            for worker in kept:
+                stack.push_async_callback(worker.aclose)
 
 
 Builder: TypeAlias = Callable[[WorkerEntry, OpenWorkers], Worker]

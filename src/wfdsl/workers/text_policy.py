@@ -49,7 +49,7 @@ class PolicedWorker:
             else _Pieces(call.on_delta, self._max_chars, strip_thinking=self._strip_thinking)
         )
         try:
-            reply = self._policed(await self.worker(call if pieces is None else call.streaming_to(pieces)))
+            reply = self._policed(await self.worker(call if pieces is None else call._replace(on_delta=pieces)))
         except WorkerFailure as failure:
             failure.args = (clean(str(failure)), *failure.args[1:])  # it may quote what a server wrote
             raise

@@ -100,7 +100,6 @@ class _Batch:
     gone: int = 0
     """Callers that no longer wait."""
     stop: threading.Event = field(default_factory=threading.Event)
-    task: asyncio.Task[list[Reply]] | None = None
 
 
 class Engine:
@@ -113,7 +112,7 @@ class Engine:
         self._batch_size = batch
         self._turn = asyncio.Lock()
         self._forming: dict[Sampling, _Batch] = {}
-        self._running: set[_Batch] = set()
+        self._running: dict[_Batch, asyncio.Task[list[Reply]]] = {}
         self._loaded: tuple[Any, Any] | None = None
         self._grammar_tokenizer: Any = None
 
@@ -123,13 +122,14 @@ class Engine:
         Raises:
             WorkerFailure: the model cannot be loaded, or cannot generate.
         """
-        batch = self._batch(asked)
+        batch = self._forming.get(asked)
+        if batch is None or len(batch.prompts) >= self._batch_size:
+            batch = self._forming[asked] = _Batch(asked)
+            self._running[batch] = asyncio.create_task(self._run(batch))
         index = len(batch.prompts)
         batch.prompts.append((messages, template))
-        if batch.task is None:
-            batch.task = asyncio.create_task(self._run(batch))
         try:
-            return (await asyncio.shield(batch.task))[index]
+            return (await asyncio.shield(self._running[batch]))[index]
         except asyncio.CancelledError:
             batch.gone += 1
             if batch.gone == len(batch.prompts):
@@ -138,20 +138,12 @@ class Engine:
 
     async def aclose(self) -> None:
         """Stop generating, and let go of the model."""
-        running = [batch for batch in {*self._running, *self._forming.values()} if batch.task is not None]
-        for batch in running:
+        for batch in self._running:
             batch.stop.set()
-        await asyncio.gather(*(batch.task for batch in running if batch.task is not None), return_exceptions=True)
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
         self._loaded = None
 
-    def _batch(self, asked: Sampling) -> _Batch:
-        batch = self._forming.get(asked)
-        if batch is None or len(batch.prompts) >= self._batch_size:
-            batch = self._forming[asked] = _Batch(asked)
-        return batch
-
     async def _run(self, batch: _Batch) -> list[Reply]:
-        self._running.add(batch)
         try:
             async with self._turn:
                 if self._forming.get(batch.asked) is batch:
@@ -159,7 +151,7 @@ class Engine:
                 return await asyncio.to_thread(self._generate, batch)
         finally:
             batch.stop.set()
-            self._running.discard(batch)
+            del self._running[batch]
 
     def _generate(self, batch: _Batch) -> list[Reply]:
         try:

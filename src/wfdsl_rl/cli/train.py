@@ -136,7 +136,7 @@ def _dry_run(plan: Plan, stages: Sequence[str], args: argparse.Namespace) -> int
 def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any], args: argparse.Namespace) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
-        from wfdsl.evaluation.fingerprints import hash_of
+        from wfdsl.evaluation.trials import hash_of
         from wfdsl_rl.cli.train_output import Progress, figures
         from wfdsl_rl.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.pipeline import run_pipeline
@@ -257,12 +257,11 @@ def _strategies_parser() -> argparse.ArgumentParser:
 
 def _strategies(arguments: Sequence[str]) -> int:
     args = _strategies_parser().parse_args(arguments)
-    from wfdsl.cli.eval_reports import print_table
+    from wfdsl.cli.eval_reports import print_parts
     from wfdsl_rl.training.strategies import HEAD, strategies_of
 
     for each in strategies_of(Path(args.folder), every=args.every):
-        print_table(HEAD, [window.row for window in each.windows], title=f"stage {each.stage}")
-        print("", *each.lines, sep="\n")
+        print_parts(f"stage {each.stage}", (HEAD, [window.row for window in each.windows]), "\n".join(each.lines))
     return OK
 
 

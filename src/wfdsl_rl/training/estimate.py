@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.manifest import is_simulated
 from wfdsl.grading.sandbox.isolation import INSTALL
 from wfdsl.installation import install_command
 from wfdsl.protocols import Usage

@@ -15,7 +15,7 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fit_costs import TRAINING_COST, FitCost
+from wfdsl.evaluation.manifest import TRAINING_COST, FitCost
 from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
 from wfdsl_rl.training.gguf_file import Precision, write_gguf
 from wfdsl_rl.training.plan import DONE, RESOLVED

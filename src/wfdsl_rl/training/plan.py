@@ -19,7 +19,7 @@ from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import offered_workers
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.fingerprints import is_simulated
+from wfdsl.evaluation.manifest import is_simulated
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.experiment import run_options as options_of
 from wfdsl.interpreter.budget import UNLIMITED

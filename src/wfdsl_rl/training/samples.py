@@ -14,8 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from wfdsl.evaluation.signatures import Case, signatures_of
-from wfdsl.evaluation.workflow_statistics import asked_steps, entropy_bits
+from wfdsl.evaluation.workflow_statistics import Case, asked_steps, entropy_bits, signatures_of
 from wfdsl.files import write_whole
 from wfdsl_rl.scoring import CUT, Sample, right_share
 

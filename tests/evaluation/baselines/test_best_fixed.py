@@ -9,13 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfdsl import CheckConfig, Pool, analyze, dumps
+from wfdsl import CheckConfig, analyze, dumps
 from wfdsl.evaluation.baselines.baseline import alone
-from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
+from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind, Search, edited
 from wfdsl.evaluation.baselines.fitting import FittedPolicy, Validation
-from wfdsl.evaluation.baselines.search import Search, edited
 from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, SUBTASKS
-from wfdsl.evaluation.policy_names import policy_of
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call
 from wfdsl.tasks.task import Task
@@ -98,10 +96,3 @@ def test_edits_of_a_valid_workflow_are_valid(seed: int, edits: int) -> None:
 
     checked = analyze(dumps(workflow), CheckConfig(pool=3, max_steps=None))
     assert checked.workflow is not None, checked.diagnostics
-
-
-def test_the_search_of_a_name_has_its_parameters() -> None:
-    policy: Any = policy_of("best-fixed-by-kind:search_calls=10,limit=5", Pool.load("gym/seven"))
-
-    assert policy.method == BestFixedByKind(limit=5, search_calls=10)
-    assert policy.describe()["kind"] == "best-fixed-by-kind"

@@ -1,8 +1,9 @@
-"""Routers that learn: whom they ask, what learning costs and where it is counted, and that it happens once."""
+"""Fitted routers: which workers they ask, what fitting costs and where it is counted, and that it happens once."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.baseline import alone
-from wfdsl.evaluation.baselines.fitting import FittedPolicy, TrainingSet, Validation
-from wfdsl.evaluation.baselines.routers import BestWorker, Cascade, Counts, NearestNeighbours, fitting_k
+from wfdsl.evaluation.baselines.fitting import FittedPolicy, TrainingSet, Validation, embed, nearest
+from wfdsl.evaluation.baselines.routers import Cascade, Counts, NearestNeighbours, RouterDC, fitting_k
 from wfdsl.evaluation.baselines.teams import team
 from wfdsl.evaluation.evaluate import evaluate
-from wfdsl.evaluation.policy_names import policies_of, policy_of
+from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.trials import Evaluation, spent_on
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
@@ -40,13 +41,6 @@ async def asked_on(policy: FittedPolicy, workers: Staff, question: str) -> str:
     return workers.calls[0].worker
 
 
-async def test_the_best_worker_router_asks_whoever_was_right_most_often() -> None:
-    workers = staff(specialists(KNOWS))
-    policy = FittedPolicy(BestWorker(), Validation(tasks(12, kinds=("red", "blue", "blue"))))
-
-    assert await asked_on(policy, workers, "Any question") == "bob"
-
-
 async def test_neighbours_decide_whom_the_knn_router_asks() -> None:
     workers = staff(specialists(KNOWS))
     policy = routed(NearestNeighbours, k=3)
@@ -55,11 +49,13 @@ async def test_neighbours_decide_whom_the_knn_router_asks() -> None:
     assert await asked_on(policy, workers, "Name the blue thing 99.") == "bob"
 
 
-async def test_learning_happens_once_and_its_cost_is_told() -> None:
+async def test_fitting_counts_towards_the_budget_and_happens_once_even_if_it_was_cut_off() -> None:
     workers = staff(specialists(KNOWS))
     pool = workers.pool()
-    policy = routed(BestWorker, count=4)
-    assert policy.fit_cost is None
+    policy = routed(NearestNeighbours, count=4)
+    with pytest.raises(BudgetExhausted):
+        await policy.solve("What?", pool, budget=Budget(calls=5))
+    assert (policy.fit_cost, len(workers.calls)) == (None, 5)
 
     await asyncio.gather(*(policy.solve(f"Question {at}", pool) for at in range(5)))
 
@@ -74,51 +70,38 @@ async def test_policies_share_what_they_measure_on_the_same_tasks(tmp_path: Path
     workers = staff(specialists(KNOWS))
     pool = workers.pool()
     save_tasks(tmp_path / "v.jsonl", tasks(4))
-    names = ["best-worker-router", "knn-router", "smoothie-independent"]
+    names = ["knn-router", "smoothie-independent", "smoothie-dependent"]
     policies = policies_of([f"{name}:validation={tmp_path / 'v.jsonl'}" for name in names], pool)
 
     await asyncio.gather(*(policy.solve("What?", pool) for policy in policies.values()))
 
-    assert len(workers.calls) == 3 * 4 + 3
+    assert len(workers.calls) == 3 * 4 + 1 + 1 + 3
     assert [policy.fit_cost.calls for policy in policies.values()] == [12, 12, 12]  # type: ignore[attr-defined]
-
-
-async def test_what_the_journal_knows_is_not_asked_again(tmp_path: Path) -> None:
-    workers = staff(specialists(KNOWS))
-
-    with Journal(tmp_path / "journal") as journal:
-        policies = [routed(BestWorker, count=3) for _ in range(2)]
-        for policy in policies:
-            await policy.fit(workers.pool(), journal=journal)
-
-    assert len(workers.calls) == 9
-    assert policies[0].fit_cost == policies[1].fit_cost
 
 
 async def test_all_runs_of_a_task_have_the_same_seed_where_the_run_has_one() -> None:
     workers = staff(specialists(KNOWS))
 
-    await routed(BestWorker, count=2).fit(workers.pool(), seed=5)
+    await routed(NearestNeighbours, count=2).fit(workers.pool(), seed=5)
     seeds = [call.settings["seed"] for call in workers.calls]
     workers.calls.clear()
-    await routed(BestWorker, count=2).fit(workers.pool(), seed=6)
+    await routed(NearestNeighbours, count=2).fit(workers.pool(), seed=6)
 
     assert len(set(seeds)) == 2
     assert seeds == [call.settings["seed"] for call in workers.calls]
 
 
-async def test_learning_counts_towards_the_budget() -> None:
-    with pytest.raises(BudgetExhausted):
-        await routed(BestWorker).solve("What?", staff().pool(), budget=Budget(calls=5))
-
-
-async def test_what_fitting_has_spent_is_counted_when_an_evaluation_is_resumed(tmp_path: Path) -> None:
-    what = Evaluation(policies={"r": routed(BestWorker, count=4)}, tasks=tasks(2), pool=staff().pool(), id="e")
+async def test_the_journal_knows_what_fitting_has_spent_and_asked(tmp_path: Path) -> None:
+    workers = staff(specialists(KNOWS))
+    policies = {name: routed(NearestNeighbours, count=4) for name in "rs"}
 
     with Journal(tmp_path / "journal") as journal:
-        await evaluate(what, journal=journal)
+        for name, policy in policies.items():
+            what = Evaluation(policies={name: policy}, tasks=tasks(2), pool=workers.pool(), id="e")
+            await evaluate(what, journal=journal)
 
-    assert spent_on("e", journal.path).calls == 3 * 4 + 2
+    assert len(workers.calls) == spent_on("e", journal.path).calls == 3 * 4 + 2 * 2
+    assert policies["r"].fit_cost == policies["s"].fit_cost
 
 
 async def test_a_worker_that_fails_on_a_task_is_not_judged_on_it() -> None:
@@ -129,7 +112,7 @@ async def test_a_worker_that_fails_on_a_task_is_not_judged_on_it() -> None:
 
     workers = staff(answer)
 
-    assert await asked_on(routed(BestWorker), workers, "Name the blue thing 99.") == "bob"
+    assert await asked_on(routed(NearestNeighbours, k=12), workers, "Name the blue thing 99.") == "bob"
 
 
 async def test_a_worker_that_is_silent_on_a_task_is_wrong_on_it() -> None:
@@ -193,17 +176,43 @@ def test_a_team_has_the_best_as_solvers_the_best_two_as_checkers_and_the_third_a
     assert [(step.worker, step.access) for step in group] == [(4, ()), (5, ()), (4, ()), (5, "all")]
 
 
+async def test_a_trained_router_asks_the_worker_that_knows_such_questions_whatever_else_is_trained() -> None:
+    workers = staff(specialists(KNOWS))
+    pool = workers.pool()
+    policy, again, other = (FittedPolicy(RouterDC(), Validation(tasks(size))) for size in (24, 24, 18))
+
+    await policy.fit(pool)
+    await asyncio.gather(other.fit(pool), again.fit(pool))
+
+    router = policy.routers[pool]
+    assert [router(f"Name the {kind} thing 99.") for kind in ("red", "blue")] == [alone(0), alone(1)]
+    assert policy.fit_cost is not None
+    assert policy.fit_cost.calls == 3 * 24 == policy.fit_calls(pool)
+    asked = [f"Name the {word} thing {at}." for word in ("red", "blue", "green") for at in range(20)]
+    assert [router(each) for each in asked] == [again.routers[pool](each) for each in asked]
+
+
+async def test_without_torch_a_trained_router_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
+
+    with pytest.raises(UsageError, match="pip install"):
+        await FittedPolicy(RouterDC(), Validation(tasks(3))).fit(staff().pool())
+
+
+def test_texts_that_are_alike_are_near_and_have_the_same_vector_of_length_one_in_every_process() -> None:
+    texts = ["How much is 3 + 4?", "How much is 5 + 6?", "Which element is written Co?", "Which element is written Fe?"]
+    places = embed([*texts, ""])
+
+    assert [nearest(place, places, 2)[1] for place in places[:4]] == [1, 0, 3, 2]
+    assert np.linalg.norm(places, axis=1) == pytest.approx([1, 1, 1, 1, 0])
+    signs = np.sign(embed(["a b c"])[0]).astype("int8").tobytes()
+    assert hashlib.sha256(signs).hexdigest()[:16] == "ec504e2365a02e17"
+
+
 def test_a_router_says_what_it_is() -> None:
     policy = routed(NearestNeighbours, k=3)
 
-    plain = policy.describe()
-
-    assert plain == {
+    assert policy.describe() == {
         "kind": "knn-router", "k": 3, "limit": 960, "seed": 0, "validation": policy.validation.key, "tasks": 12
     }  # fmt: skip
     assert policy != FittedPolicy(NearestNeighbours(k=4), policy.validation)
-
-
-def test_a_pool_without_questions_of_its_own_needs_a_file() -> None:
-    with pytest.raises(UsageError, match="write knn-router:validation=FILE"):
-        policy_of("knn-router", staff().pool())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl.workers.local import LocalServer
+from wfdsl.workers.local import LocalServer, ServedModel
 
 torch = pytest.importorskip("torch", reason="needs torch, in the extra rl")
 transformers = pytest.importorskip("transformers", reason="needs transformers, in the extra rl")
@@ -69,7 +69,7 @@ class _Server:
 
 @asynccontextmanager
 async def served(file: Path) -> AsyncIterator[_Server]:
-    server = LocalServer((str(file), "--context", "1024", "--slots", "1", "--threads", "1", "--exact"))
+    server = LocalServer(ServedModel(str(file), context=1024, threads=1, exact=True))
     try:
         yield _Server(await server.url(), server.key)
     finally:

@@ -101,19 +101,20 @@ class Progress:
     def __call__(self, event: Event) -> None:
         """Show an event; a table shows it when it is drawn again."""
         if isinstance(event, RunStarted):
-            self._open(event)
+            self._begin(event)
         elif isinstance(event, RunFinished) and not event.path:
             self._say(_summary(event, simulated=self._simulated))
         elif event.path in self._rows:
             self._update(self._rows[event.path], event)
 
-    def _open(self, event: RunStarted) -> None:
+    def _begin(self, event: RunStarted) -> None:
         """Take in a workflow that begins to run, and draw it if a Conductor wrote it."""
         self._is_rooted = self._is_rooted or event.workflow == ROOT_WORKFLOW
         for step, name in enumerate(event.names or ()):
             self._names[*event.path, step] = name
         if not event.path:
-            self._say(_opening(event))
+            dead = f", {len(event.pruned)} left out because they cannot change the answer" if event.pruned else ""
+            self._say(f"run {event.run_id}: {counted(len(event.workflow) - len(event.pruned), 'step')}{dead}")
         else:
             steps = zip(event.workflow, event.worker_names, strict=True)
             workers = {step.worker: name for step, name in steps if isinstance(step.worker, int)} | dict(self._workers)
@@ -180,12 +181,6 @@ class Progress:
                 Text(note, style="red" if row.state == "failed" else "dim"),
             )
         return Group(table, Text(self._run, style="dim"))
-
-
-def _opening(event: RunStarted) -> str:
-    count = len(event.workflow) - len(event.pruned)
-    dead = f", {len(event.pruned)} left out because they cannot change the answer" if event.pruned else ""
-    return f"run {event.run_id}: {counted(count, 'step')}{dead}"
 
 
 def _closing(record: StepRecord, *, simulated: bool) -> str:

@@ -43,28 +43,29 @@ class OutputFailed(Exception):  # noqa: N818  (an error of the outside world, li
 class SafeStream:
     """A stream that shows what a terminal would obey, and that is switched off when it cannot be written."""
 
-    def __init__(self, stream: TextIO, *, needed: bool) -> None:
+    def __init__(self, stream: TextIO, *, needed: bool, exact: bool = False) -> None:
+        """`exact`: the text is safe already, or no terminal will show it."""
         self.stream = stream
-        self.styled = _Styled(self)
-        """The same stream for text with styles, whose other parts are safe already."""
         self._needed = needed
+        self._exact = exact
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
+    @property
+    def exact(self) -> SafeStream:
+        """The same stream for text with styles, whose other parts are safe already."""
+        return SafeStream(self.stream, needed=self._needed, exact=True)
+
     def write(self, text: str) -> int:
         """Write a text, safely."""
-        return self.write_unchanged(visible(text))
+        with self._checked():
+            return self.stream.write(text if self._exact else visible(text))
+        return 0
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts, safely."""
         self.write("".join(lines))
-
-    def write_unchanged(self, text: str) -> int:
-        """Write a text that is safe, or that no terminal will show."""
-        with self._checked():
-            self.stream.write(text)
-        return len(text)
 
     def write_bytes(self, data: bytes) -> None:
         """Write what no terminal will show, whatever the stream's encoding."""
@@ -90,20 +91,6 @@ class SafeStream:
                 raise OutputFailed(error) from error
 
 
-class _Styled:
-    """Writes text with styles to a stream."""
-
-    def __init__(self, stream: SafeStream) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write a text whose control characters are our own."""
-        return self._stream.write_unchanged(text)
-
-
 @contextmanager
 def safe_streams() -> Iterator[None]:
     """Make the standard streams safe, of any encoding, and there: a caller may have closed them."""
@@ -126,7 +113,7 @@ def safe_streams() -> Iterator[None]:
 
 def styled(stream: TextIO) -> IO[str]:
     """A stream for text with styles: rich's, or our own colours."""
-    return cast(IO[str], stream.styled) if isinstance(stream, SafeStream) else stream
+    return cast(IO[str], stream.exact) if isinstance(stream, SafeStream) else stream
 
 
 def print_exactly(text: str) -> None:

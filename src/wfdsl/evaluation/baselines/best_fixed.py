@@ -1,26 +1,43 @@
-"""The best workflow that a search finds on validation tasks: one for all questions, or one for each kind of them."""
+"""The best workflow that a search finds on validation tasks: one for all questions, or one for each kind of them.
+
+A workflow's worth is its share of right answers. Each round of the search edits the best workflows so far at random;
+all edits are run on a few tasks, the better ones on more, and the best on all. All runs of a task have the same seed,
+so that an edit is compared with what it was made from under the same randomness. The algorithm is our choice:
+successive halving (arXiv 1502.07943) inside a local search.
+"""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
-from wfdsl.evaluation.baselines.embeddings import embed, nearest
 from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.evaluation.baselines.routers import Counts, ranked
-from wfdsl.evaluation.baselines.search import CHILDREN, Search
-from wfdsl.evaluation.baselines.teams import TEAMS, team
-from wfdsl.language.workflow import Workflow
+from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, TEAMS, team
+from wfdsl.graph import graph_of
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
+Measure: TypeAlias = Callable[[Workflow, Sequence[int]], Awaitable[Sequence[bool | None]]]
+"""Right or wrong of a workflow on some tasks, given by their indices; None where nothing was judged."""
 SHAPES: Final = tuple(shape for shape in TEAMS if len(shape) > 1)
 NEIGHBOURS: Final = 5
 """Validation questions whose kinds decide the kind of a question; our choice."""
+CHILDREN: Final = 24
+"""Edits that are tried in a round."""
+PARENTS: Final = 4
+"""The best workflows so far, which are edited."""
+FIRST: Final = 60
+"""Tasks that every edit is run on at first."""
+FACTOR: Final = 4
+"""After each part of a race so many times as many tasks, and so many times fewer workflows."""
+_PATIENCE: Final = 200
+"""Edits in a row that lead to nothing new before a search gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +52,15 @@ class BestFixed(Fitted):
 
     async def fit(self, training_set: TrainingSet) -> Router:
         """Search."""
-        everything = range(len(training_set.questions))
+        everything = range(len(training_set.validation.tasks))
         [found, *_] = await self._search(training_set, everything, self.search_calls, await self._start(training_set))
         return lambda _: found
 
     async def _start(self, training_set: TrainingSet) -> list[Workflow]:
         """Each worker alone, and teams of the best of them."""
-        workers = workers_of(training_set.pool)
-        counts = Counts.of(await training_set.results(map(alone, workers)))
-        order = [workers[at] for at in ranked(counts.overall)]
-        teams = [team(shape, order) for shape in SHAPES if len(shape) <= self.max_steps]
-        return [*map(alone, workers), *teams]
+        workers, results = await training_set.alone()
+        order = [workers[at] for at in ranked(Counts.of(results).overall)]
+        return [*map(alone, workers), *(team(shape, order) for shape in SHAPES if len(shape) <= self.max_steps)]
 
     async def _search(
         self, training_set: TrainingSet, tasks: Sequence[int], calls: int, start: Sequence[Workflow]
@@ -55,15 +70,8 @@ class BestFixed(Fitted):
             return [result.right for result in results]
 
         chance = random.Random(f"search {training_set.validation.key}")
-        search = Search(
-            measure=measure,
-            tasks=chance.sample(tasks, len(tasks)),
-            workers=workers_of(training_set.pool),
-            calls=calls,
-            max_steps=self.max_steps,
-            chance=chance,
-        )
-        return await search.run(start)
+        order, workers = chance.sample(tasks, len(tasks)), workers_of(training_set.pool)
+        return await Search(measure, order, workers, calls, self.max_steps, chance).run(start)
 
     def dearest(self, pool: Pool) -> list[Workflow]:
         """The longest workflow of each worker."""
@@ -71,7 +79,7 @@ class BestFixed(Fitted):
 
     def fit_calls(self, pool: Pool, tasks: int) -> int:
         """Where the search begins, its budget, and the part of it that may be over the budget."""
-        start = len(workers_of(pool)) + sum(len(shape) for shape in SHAPES)
+        start = len(workers_of(pool)) + sum(map(len, SHAPES))
         return start * tasks + self.search_calls + CHILDREN * self.max_steps * tasks
 
 
@@ -93,10 +101,123 @@ class BestFixedByKind(BestFixed):
         for kind in dict.fromkeys(kinds):
             own = [at for at, each in enumerate(kinds) if each == kind]
             found[kind] = (await self._search(training_set, own, calls, known))[0]
-        places = embed(training_set.questions)
 
         def chosen(question: str) -> Workflow:
-            near = Counter(kinds[at] for at in nearest(embed([question])[0], places, NEIGHBOURS))
+            near = Counter(kinds[at] for at in training_set.near(question, NEIGHBOURS))
             return found[max(near, key=near.__getitem__)]  # of equally many that of the nearest
 
         return chosen
+
+
+@dataclass
+class Search:
+    """A search on some tasks, with what has been measured so far."""
+
+    measure: Measure
+    tasks: Sequence[int]
+    """Indices of the tasks, in an order that is random."""
+    workers: Sequence[int]
+    calls: int
+    """The most calls for edits, apart from where the search begins; a part of a race that has begun is finished."""
+    max_steps: int
+    chance: random.Random
+    spent: int = 0
+    """Calls for edits so far."""
+    _outcomes: dict[Workflow, dict[int, bool | None]] = field(default_factory=lambda: defaultdict(dict))
+
+    async def run(self, start: Iterable[Workflow]) -> list[Workflow]:
+        """Search from some workflows, which are all measured on all tasks; the best ones, the best first."""
+        for workflow in start:
+            await self._on(workflow, self.tasks)
+        self.spent = 0
+        while self.spent < self.calls and (children := self._children()):
+            await self._race(children)
+        return self._best()
+
+    def _best(self) -> list[Workflow]:
+        """The best workflows measured on all tasks; of equally good ones the shorter, then the earlier first."""
+        whole = [workflow for workflow, known in self._outcomes.items() if len(known) == len(self.tasks)]
+        return sorted(whole, key=lambda each: (-self._worth(each, self.tasks), len(each)))[:PARENTS]
+
+    def _worth(self, workflow: Workflow, tasks: Iterable[int]) -> float:
+        """The share of right answers among those judged."""
+        known = self._outcomes[workflow]
+        counts = Counter(known[task] for task in tasks)
+        return counts[True] / max(counts[True] + counts[False], 1)
+
+    async def _race(self, runners: Sequence[Workflow]) -> None:
+        size = min(FIRST, len(self.tasks))
+        while True:
+            for workflow in runners:
+                await self._on(workflow, self.tasks[:size])
+            if size == len(self.tasks) or self.spent >= self.calls:
+                return
+            best = sorted(runners, key=lambda each: -self._worth(each, self.tasks[:size]))
+            runners = best[: max(len(best) // FACTOR, 1)]
+            size = min(FACTOR * size, len(self.tasks))
+
+    async def _on(self, workflow: Workflow, tasks: Sequence[int]) -> None:
+        known = self._outcomes[workflow]
+        new = [task for task in tasks if task not in known]
+        known.update(zip(new, await self.measure(workflow, new), strict=True))
+        self.spent += len(workflow) * len(new)
+
+    def _children(self) -> list[Workflow]:
+        parents, found = self._best(), dict[Workflow, None]()
+        for _ in range(_PATIENCE):
+            child = self.chance.choice(parents)
+            for _ in range(self.chance.choice((1, 1, 2))):
+                child = edited(child, self.workers, self.chance)
+            if child not in self._outcomes and len(child) <= self.max_steps and graph_of(child).calls == len(child):
+                found[child] = None
+            if len(found) == CHILDREN:
+                break
+        return list(found)
+
+
+def edited(workflow: Workflow, workers: Sequence[int], chance: random.Random) -> Workflow:
+    """The workflow with one random edit: another worker, subtask or access, a step more, or a step less."""
+    nodes = [_Node(int(step.worker), step.subtask) for step in workflow]
+    for at, node in enumerate(nodes):
+        node.seen = [nodes[earlier] for earlier in workflow.sees(at)]
+    at = chance.randrange(len(nodes))
+    kind = chance.choice(("worker", "subtask", "access", "more", "less"))
+    if kind == "worker":
+        nodes[at].worker = chance.choice(workers)
+    elif kind == "subtask":
+        nodes[at].subtask = _any_subtask(chance)
+    elif kind == "access":
+        nodes[at].seen = _any_seen(nodes[:at], chance)
+    elif kind == "more":
+        at = chance.randrange(len(nodes) + 1)
+        new = _Node(chance.choice(workers), _any_subtask(chance), _any_seen(nodes[:at], chance))
+        for later in nodes[at:] if chance.random() < 0.5 else ():
+            later.seen.append(new)
+        nodes.insert(at, new)
+    elif len(nodes) > 1:
+        gone = nodes.pop(at)
+        for node in nodes:
+            node.seen = [each for each in node.seen if each is not gone]
+    places = {id(node): at for at, node in enumerate(nodes)}
+    return Workflow(
+        tuple(Step(each.worker, each.subtask, tuple(sorted(places[id(seen)] for seen in each.seen))) for each in nodes)
+    )
+
+
+@dataclass(eq=False)
+class _Node:
+    """A step that knows the steps it sees, wherever they are."""
+
+    worker: int
+    subtask: str
+    seen: list[_Node] = field(default_factory=list)
+
+
+def _any_subtask(chance: random.Random) -> str:
+    """An instruction: each kind of step as often, and each instruction of a kind."""
+    return chance.choice(INSTRUCTIONS[chance.choice(list(INSTRUCTIONS))])
+
+
+def _any_seen(earlier: Sequence[_Node], chance: random.Random) -> list[_Node]:
+    """Nothing, everything, the step before, or each earlier step as a coin falls: equally often."""
+    return list(chance.choice(([], earlier, earlier[-1:], [each for each in earlier if chance.random() < 0.5])))

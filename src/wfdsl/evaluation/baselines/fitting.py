@@ -1,4 +1,4 @@
-"""Policies that are fitted on validation tasks before the first question.
+"""Policies that are fitted on validation tasks before the first question, and questions as vectors.
 
 A workflow is run on a validation task once: within a process the result is kept, and across processes the journal has
 the calls, since a run's id follows from pool, workflow, task and seed. The calls go through the same budget and journal
@@ -8,21 +8,24 @@ as the answers; what they cost is told apart, wherever the results came from.
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
+from zlib import crc32
 
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.prompt import question_text
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.answer_selection import Selection
-from wfdsl.evaluation.baselines.baseline import Baseline, workers_of
+from wfdsl.evaluation.baselines.baseline import Baseline, alone, workers_of
+from wfdsl.evaluation.baselines.voting import Selection
 from wfdsl.evaluation.evaluate import run_trials
-from wfdsl.evaluation.fingerprints import hash_of, pool_description, task_hash, task_name
-from wfdsl.evaluation.fit_costs import FitCost
-from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey
+from wfdsl.evaluation.manifest import FitCost, pool_description
+from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, hash_of, task_hash, task_name
+from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.record import workflow_to_list
@@ -33,18 +36,27 @@ from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
+if TYPE_CHECKING:  # an optional package
+    import numpy as np
+    from numpy.typing import NDArray
+
+Vectors: TypeAlias = "NDArray[np.float64]"
+"""One row of length 1 for each text."""
+Router: TypeAlias = Callable[[str], Workflow | Selection]
+"""What is run for a question, by its text."""
 TASKS: Final = 960
 """Validation tasks that are used unless a limit is given: as many as a Conductor is trained on. Source: arXiv
 2512.04388, section 4."""
-_GYM: Final = "gym"
 _GYM_TASKS: Final = "gym/seven@train"
+"""What simulated workers, those of the provider `gym`, are fitted on unless tasks are named."""
+WIDTH: Final = 1024
+"""Columns of a vector; our choice."""
+GRAMS: Final = (3, 4, 5)
+"""Letters in a row, spaces at the ends of words included; our choice."""
 _PASSED_ON: Final = (
     "budget", "journal", "timeout_s", "step_timeout_s", "longest_wait_s", "limiter", "question_for", "max_depth",
 )  # fmt: skip
 """What a measurement takes over from the run for whose sake it is made."""
-
-Router: TypeAlias = Callable[[str], Workflow | Selection]
-"""What is run for a question, by its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +82,7 @@ class Fitted(Baseline):
         Raises:
             UsageError: none are named and the pool is none of the gym's, or they cannot be read.
         """
-        named = self.validation or own_tasks(pool)
+        named = self.validation or (_GYM_TASKS if any(entry.provider == "gym" for entry in pool) else None)
         if named is None:
             raise UsageError(
                 f"--policy {self.name}: it is fitted on validation tasks, and pool {pool.name!r} has none of its own: "
@@ -78,11 +90,6 @@ class Fitted(Baseline):
             )
         found = Validation(load_tasks(named, limit=self.limit, seed=self.seed), seed=self.seed)
         return FittedPolicy(self, _KNOWN.setdefault(found.key, found))
-
-
-def own_tasks(pool: Pool) -> str | None:
-    """The name of the training tasks of a pool of simulated workers; None for all other pools."""
-    return _GYM_TASKS if any(entry.provider == _GYM for entry in pool) else None
 
 
 class Validation:
@@ -129,10 +136,19 @@ class TrainingSet:
         costs = (FitCost(each.calls, each.tokens, each.list_usd) for each in self._used.values())
         return sum(costs, FitCost(0, 0, 0.0))
 
-    @property
-    def questions(self) -> list[str]:
-        """The validation questions."""
-        return [task.asked for task in self.validation.tasks]
+    @cached_property
+    def places(self) -> Vectors:
+        """The validation questions as vectors."""
+        return embed([task.asked for task in self.validation.tasks])
+
+    def near(self, question: str, k: int) -> list[int]:
+        """The validation tasks whose questions are nearest to a question, the nearest first."""
+        return nearest(embed([question])[0], self.places, k)
+
+    async def alone(self) -> tuple[tuple[int, ...], list[list[Trial]]]:
+        """The pool's workers, and the results of each alone on every task; raises what `results` does."""
+        workers = workers_of(self.pool)
+        return workers, await self.results(map(alone, workers))
 
     async def results(self, workflows: Iterable[Workflow], tasks: Sequence[int] | None = None) -> list[list[Trial]]:
         """The results of workflows: by workflow, then by task; `tasks` are indices, all unless given.
@@ -215,3 +231,38 @@ class FittedPolicy:
 
 _LOCKS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
 """One policy at a time is fitted, so that what two of them ask is asked once."""
+
+
+def embed(texts: Sequence[str]) -> Vectors:
+    """The vectors of some texts: counts of words and of letters in a row, hashed with a sign, by their roots.
+
+    Raises:
+        UsageError: numpy is not installed.
+    """
+    require_packages("a router", ["numpy"], "eval")
+    import numpy as np  # noqa: PLC0415  (an extra, which fixed workflows can do without)
+
+    vectors = np.zeros((len(texts), WIDTH))
+    for row, text in enumerate(texts):
+        for gram in _grams(text):
+            code = crc32(gram.encode(errors="surrogatepass"))
+            vectors[row, code % WIDTH] += 1 if code & 0x80000000 else -1
+    rooted = np.sign(vectors) * np.sqrt(np.abs(vectors))
+    unit: Vectors = rooted / np.maximum(np.linalg.norm(rooted, axis=1, keepdims=True), 1e-12)
+    return unit
+
+
+def nearest(vector: Vectors, among: Vectors, k: int) -> list[int]:
+    """The rows that are most like a vector, the nearest first; of equal ones the earlier first."""
+    import numpy as np  # noqa: PLC0415  (as above)
+
+    likeness = np.round(among @ vector, 9)
+    return [int(row) for row in np.argsort(-likeness, kind="stable")[:k]]
+
+
+def _grams(text: str) -> Iterator[str]:
+    for word in re.findall(r"[^\W_]+|[^\w\s]", text.casefold()):
+        yield f"={word}"
+        spaced = f" {word} "
+        for length in GRAMS:
+            yield from (spaced[at : at + length] for at in range(len(spaced) - length + 1))

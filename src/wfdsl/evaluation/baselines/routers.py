@@ -1,76 +1,30 @@
-"""Routers fitted on right and wrong answers: the best worker of all, the best one nearby, and a cascade of teams.
+"""Routers fitted on right and wrong answers: the best worker nearby, a cascade of teams, and RouterDC.
 
 The cascade makes two choices for each question: how workers work together, and who they are. Each stage is a count: how
 often its choices were right on the validation tasks nearest to the question. The first stage is counted with the
 workers that are best overall, the second one by what workers do alone.
 
-Source of the cascade: in the spirit of arXiv 2502.11133, whose stages are trained networks over a larger space.
+RouterDC trains a small network over the question's vector with two contrastive losses; torch is imported for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
-from wfdsl.evaluation.baselines.embeddings import Vectors, embed, nearest
-from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
+from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet, Vectors, embed, nearest
 from wfdsl.evaluation.baselines.teams import TEAMS, team
 from wfdsl.evaluation.trials import Trial
+from wfdsl.installation import require_packages
 from wfdsl.language.workflow import Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
 NEIGHBOURS: Final = (5, 10, 20, 40, 80, 160)
 """Numbers of neighbours to choose between; our choice."""
-
-
-@dataclass(frozen=True, slots=True)
-class BestWorker(Fitted):
-    """The worker that was right most often on validation tasks, for every question."""
-
-    name = "best-worker-router"
-
-    async def fit(self, training_set: TrainingSet) -> Router:
-        """Count."""
-        workers = workers_of(training_set.pool)
-        counts = Counts.of(await training_set.results(map(alone, workers)))
-        found = alone(workers[best(counts.overall)])
-        return lambda _: found
-
-
-@dataclass(frozen=True, slots=True)
-class NearestNeighbours(Fitted):
-    """The worker that was right most often on the validation tasks nearest to the question."""
-
-    name = "knn-router"
-    source = "in the role of RouterDC, arXiv 2409.19886"
-    simplifies = "counts over neighbours of a fixed embedding instead of an encoder trained with contrastive losses"
-    k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
-
-    async def fit(self, training_set: TrainingSet) -> Router:
-        """Count, and place the questions."""
-        workers = workers_of(training_set.pool)
-        counts = Counts.of(await training_set.results(map(alone, workers)))
-        places = embed(training_set.questions)
-        k = self.k or fitting_k(counts, places)
-        return lambda question: alone(workers[best(counts.near(nearest(embed([question])[0], places, k)))])
-
-
-def fitting_k(counts: Counts, places: Vectors) -> int:
-    """How many neighbours to count, by leaving one validation task out at a time; of equal numbers the largest."""
-    around = [nearest(place, places, max(NEIGHBOURS) + 1) for place in places]
-    others = [[other for other in near if other != task] for task, near in enumerate(around)]
-
-    def right(k: int) -> int:
-        picked = [best(counts.near(near[:k])) for near in others]
-        return sum(bool(counts.outcomes[choice][task]) for task, choice in enumerate(picked))
-
-    return max(NEIGHBOURS, key=lambda k: (right(k), k))
-
-
 PRIOR: Final = 5.0
 """So many tasks' worth of the overall share are added to counts near a question; our choice."""
 
@@ -89,17 +43,18 @@ class Counts:
     @cached_property
     def overall(self) -> list[float]:
         """The share of right answers of each choice; a choice of which nothing is known counts as always wrong."""
-        return [_share(row, range(len(row)), prior=0.0, weight=0.0) for row in self.outcomes]
+        return [_share(row) for row in self.outcomes]
 
     def near(self, tasks: Sequence[int]) -> list[float]:
         """The same on some of the tasks, drawn towards the overall share."""
         pairs = zip(self.outcomes, self.overall, strict=True)
-        return [_share(row, tasks, prior=share, weight=PRIOR) for row, share in pairs]
+        return [_share([row[task] for task in tasks], share, PRIOR) for row, share in pairs]
 
 
-def best(scores: Sequence[float]) -> int:
-    """The index of the highest score; of equal ones the earliest."""
-    return ranked(scores)[0]
+def _share(outcomes: Sequence[bool | None], prior: float = 0.0, weight: float = 0.0) -> float:
+    judged = [right for right in outcomes if right is not None]
+    known = len(judged) + weight
+    return (sum(judged) + weight * prior) / known if known else 0.0
 
 
 def ranked(scores: Sequence[float]) -> list[int]:
@@ -107,10 +62,33 @@ def ranked(scores: Sequence[float]) -> list[int]:
     return sorted(range(len(scores)), key=lambda at: -scores[at])
 
 
-def _share(row: Sequence[bool | None], tasks: Sequence[int], *, prior: float, weight: float) -> float:
-    judged = [row[task] for task in tasks if row[task] is not None]
-    known = len(judged) + weight
-    return (sum(map(bool, judged)) + weight * prior) / known if known else 0.0
+def fitting_k(counts: Counts, places: Vectors) -> int:
+    """How many neighbours to count, by leaving one validation task out at a time; of equal numbers the largest."""
+    around = [nearest(place, places, max(NEIGHBOURS) + 1) for place in places]
+    others = [[other for other in near if other != task] for task, near in enumerate(around)]
+
+    def right(k: int) -> int:
+        picked = [ranked(counts.near(near[:k]))[0] for near in others]
+        return sum(bool(counts.outcomes[choice][task]) for task, choice in enumerate(picked))
+
+    return max(NEIGHBOURS, key=lambda k: (right(k), k))
+
+
+@dataclass(frozen=True, slots=True)
+class NearestNeighbours(Fitted):
+    """The worker that was right most often on the validation tasks nearest to the question."""
+
+    name = "knn-router"
+    source = "in the role of RouterDC, arXiv 2409.19886"
+    simplifies = "counts over neighbours of a fixed embedding instead of an encoder trained with contrastive losses"
+    k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
+
+    async def fit(self, training_set: TrainingSet) -> Router:
+        """Count, and place the questions."""
+        workers, results = await training_set.alone()
+        counts = Counts.of(results)
+        k = self.k or fitting_k(counts, training_set.places)
+        return lambda question: alone(workers[ranked(counts.near(training_set.near(question, k)))[0]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +104,16 @@ class Cascade(Fitted):
 
     async def fit(self, training_set: TrainingSet) -> Router:
         """Count workers alone, then teams of the best of them."""
-        workers = workers_of(training_set.pool)
-        single = Counts.of(await training_set.results(map(alone, workers)))
+        workers, results = await training_set.alone()
+        single = Counts.of(results)
         order = [workers[at] for at in ranked(single.overall)]
         teams = Counts.of(await training_set.results(team(shape, order) for shape in TEAMS))
-        places = embed(training_set.questions)
-        k = self.k or fitting_k(single, places)
+        k = self.k or fitting_k(single, training_set.places)
 
         def chosen(question: str) -> Workflow:
-            near = nearest(embed([question])[0], places, k)
+            near = training_set.near(question, k)
             pairs = zip(TEAMS, teams.near(near), strict=True)
-            shape = TEAMS[best([share - self.call_price * len(shape) for shape, share in pairs])]
+            shape = TEAMS[ranked([share - self.call_price * len(shape) for shape, share in pairs])[0]]
             return team(shape, [workers[at] for at in ranked(single.near(near))])
 
         return chosen
@@ -149,3 +126,115 @@ class Cascade(Fitted):
         """Each worker alone, then each team of more than one."""
         teams = sum(len(shape) for shape in TEAMS if len(shape) > 1)
         return (len(workers_of(pool)) + teams) * tasks
+
+
+HIDDEN: Final = 64
+EPOCHS: Final = 150
+"""At most."""
+FOLDS: Final = 5
+"""One part of so many is left out to choose the number of epochs."""
+LEARNING_RATE: Final = 3e-3
+WEIGHT_DECAY: Final = 1e-2
+"""Of AdamW on all tasks at once; our choice, as the numbers above."""
+CLUSTERS: Final = 16
+"""Groups of like questions, which the second loss keeps together."""
+OTHERS: Final = 15
+"""Questions of other groups that each is compared with."""
+TEMPERATURE: Final = 0.1
+"""Of both losses, on cosines; our choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouterDC(Fitted):
+    """The worker whose vector is nearest to the question's, both trained with two contrastive losses."""
+
+    name = "routerdc"
+    source = "RouterDC, arXiv 2409.19886"
+    simplifies = "a projection of a fixed embedding instead of an encoder that is trained; right or wrong as scores"
+
+    async def fit(self, training_set: TrainingSet) -> Router:
+        """Train projection and workers' vectors with both losses.
+
+        Raises:
+            UsageError: torch is not installed.
+        """
+        require_packages(self.name, ["torch"], "torch")
+        import torch  # noqa: PLC0415  (an extra)
+
+        workers, results = await training_set.alone()
+        good, bad = (torch.tensor([[one.right is way for one in row] for row in results]).T for way in (True, False))
+        places = torch.from_numpy(training_set.places).float()
+        groups = _clusters(places, torch)
+        draws = torch.Generator().manual_seed(training_set.validation.seed)
+        normal = torch.nn.functional.normalize
+
+        def build() -> Any:
+            project = torch.nn.Linear(places.shape[1], HIDDEN, bias=False)
+            return torch.nn.ModuleList([project, torch.nn.Linear(HIDDEN, len(workers))])
+
+        def score(net: Any, vectors: Any) -> Any:
+            return normal(net[0](vectors), dim=-1) @ normal(net[1].weight, dim=-1).T
+
+        def loss(net: Any, rows: Any) -> Any:
+            likeness = score(net, places[rows]) / TEMPERATURE
+            wrong = torch.where(bad[rows], likeness.exp(), 0.0).sum(1, keepdim=True)
+            by_worker = torch.where(good[rows], torch.log1p(wrong / likeness.exp()), 0.0).sum() / len(rows)
+            vectors, kinds = normal(net[0](places[rows]), dim=-1), groups[rows]
+            chosen = torch.randint(len(rows), (len(rows), OTHERS + 1), generator=draws)
+            alike = (vectors[:, None, :] * vectors[chosen]).sum(-1) / TEMPERATURE
+            same = kinds[chosen] == kinds[:, None]
+            others = torch.where(same, 0.0, alike.exp()).sum(1, keepdim=True)
+            by_group = torch.where(same, torch.log1p(others / alike.exp()), 0.0).sum() / len(rows)
+            return by_worker + by_group
+
+        net = _trained(build, loss, len(places), torch)
+
+        def chosen(question: str) -> Workflow:
+            with torch.no_grad():
+                scores = score(net, torch.from_numpy(embed([question])).float())[0]
+            return alone(workers[int(scores.argmax())])
+
+        return chosen
+
+
+def _trained(build: Callable[[], Any], loss: Callable[[Any, Any], Any], tasks: int, torch: Any) -> Any:
+    """A network that is trained on all tasks, for as long as was best for a part of them when trained on the others.
+
+    Nothing else runs meanwhile, so routers that are fitted at the same time begin with the same weights as alone.
+    """
+    torch.manual_seed(0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # in networks as small as these, threads only wait for each other
+    rows = torch.arange(tasks)
+    held = rows % FOLDS == 0 if tasks >= FOLDS else rows < 0
+    left_out: list[float] = []
+    if held.any():
+        for net in _epochs(build(), loss, rows[~held], EPOCHS, torch):
+            with torch.no_grad():
+                left_out.append(float(loss(net, rows[held])))
+    count = left_out.index(min(left_out)) + 1 if left_out else EPOCHS
+    *_, net = _epochs(build(), loss, rows, count, torch)
+    torch.set_num_threads(threads)
+    return net
+
+
+def _epochs(net: Any, loss: Callable[[Any, Any], Any], rows: Any, count: int, torch: Any) -> Iterator[Any]:
+    """The network after each epoch, which is one step on all rows."""
+    optimizer = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    for _ in range(count):
+        optimizer.zero_grad()
+        loss(net, rows).backward()
+        optimizer.step()
+        yield net
+
+
+def _clusters(places: Any, torch: Any) -> Any:
+    """The group of each question, by spherical k-means from evenly chosen questions."""
+    count = min(CLUSTERS, len(places))
+    centres = places[torch.linspace(0, len(places) - 1, count).long()]
+    groups = (places @ centres.T).argmax(1)
+    for _ in range(20):
+        sums = torch.zeros_like(centres).index_add_(0, groups, places)
+        centres = torch.nn.functional.normalize(sums, dim=1)
+        groups = (places @ centres.T).argmax(1)
+    return groups

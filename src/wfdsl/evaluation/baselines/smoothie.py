@@ -9,24 +9,21 @@ Source: arXiv 2412.04692. `smoothie-independent` is its Smoothie-Global, `smooth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, TypeAlias
+from typing import Final
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.answer_selection import Selection
 from wfdsl.evaluation.baselines.baseline import SOLVE, alone, workers_of
-from wfdsl.evaluation.baselines.embeddings import embed, nearest
-from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
+from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet, Vectors, embed
+from wfdsl.evaluation.baselines.voting import Selection
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
 RULE: Final = "Give the answer of the worker whose replies scatter least, here and on the nearest known questions."
-_FEWEST: Final = 3
-Distances: TypeAlias = Mapping[frozenset[int], float]
-"""The square distance of each two workers' replies, by their places; a worker that has not replied is in none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class SmoothieIndependent(Fitted):
             UsageError: the pool has fewer than three workers, of which the method needs to hear.
         """
         workers, known = await _compared(training_set)
-        found = alone(workers[_least(known, len(workers))])
+        found = alone(workers[_least(known)])
         return lambda _: found
 
 
@@ -66,13 +63,12 @@ class SmoothieDependent(Fitted):
             UsageError: the pool has fewer than three workers, of which the method needs to hear.
         """
         workers, known = await _compared(training_set)
-        places = embed(training_set.questions)
         name = f"smoothie@{self.k} {training_set.validation.key[:20]}"
 
         def chosen(question: str) -> Selection:
             async def pick(replies: Sequence[str]) -> int:
-                near = [known[at] for at in nearest(embed([question])[0], places, self.k)]
-                return _least([_distances(replies), *near], len(workers))
+                near = [known[at] for at in training_set.near(question, self.k)]
+                return _least([_distances(replies), *near])
 
             return Selection(workers, pick, RULE, name)
 
@@ -83,46 +79,40 @@ class SmoothieDependent(Fitted):
         return [Workflow(tuple(Step(worker, SOLVE) for worker in workers_of(pool)))]
 
 
-def scatter(distances: Distances, count: int) -> list[float]:
-    """Each worker's mean square distance from the unseen truth, by the distances of all pairs: (ij + ik - jk) / 2."""
-    own = []
-    for one in range(count):
-        sums = []
-        for j, k in combinations([other for other in range(count) if other != one], 2):
-            pairs = frozenset({one, j}), frozenset({one, k}), frozenset({j, k})
-            if distances.keys() >= set(pairs):
-                sums.append(distances[pairs[0]] + distances[pairs[1]] - distances[pairs[2]])
-        own.append(sum(sums) / (2 * len(sums)) if sums else float("inf"))
-    return own
-
-
-def _least(known: Sequence[Distances], count: int) -> int:
-    """The worker that scatters least over some questions; pairs of which one has not replied are left out."""
-    means = {}
-    for pair in map(frozenset, combinations(range(count), 2)):
-        if found := [each[pair] for each in known if pair in each]:
-            means[pair] = sum(found) / len(found)
-    own = scatter(means, count)
-    return min(range(count), key=lambda at: round(own[at], 9))
-
-
-def _distances(replies: Sequence[str | None]) -> Distances:
-    """The distances of replies to a question; None: the worker has not replied."""
-    said = [at for at, reply in enumerate(replies) if reply is not None]
-    vectors = embed([replies[at] or "" for at in said])
-    return {
-        frozenset({said[one], said[other]}): float(((vectors[one] - vectors[other]) ** 2).sum())
-        for one, other in combinations(range(len(said)), 2)
-    }
-
-
-async def _compared(training_set: TrainingSet) -> tuple[tuple[int, ...], list[Distances]]:
+async def _compared(training_set: TrainingSet) -> tuple[tuple[int, ...], list[Vectors]]:
     """The workers, and the distances of their replies by question."""
     workers, pool = workers_of(training_set.pool), training_set.pool
-    if len(workers) < _FEWEST:
+    if len(workers) < 3:
         raise UsageError(
             f"Smoothie compares the replies of three workers or more, and pool {pool.name!r} has {len(workers)}: "
             "use another pool, or another baseline"
         )
-    results = await training_set.results(map(alone, workers))
+    _, results = await training_set.alone()
     return workers, [_distances([trial.answer for trial in row]) for row in zip(*results, strict=True)]
+
+
+def _distances(replies: Sequence[str | None]) -> Vectors:
+    """The square distance of each two workers' replies to a question; not a number where one has not replied."""
+    vectors = embed([reply or "" for reply in replies])
+    vectors[[reply is None for reply in replies]] = float("nan")
+    distances: Vectors = ((vectors[:, None] - vectors) ** 2).sum(-1)
+    return distances
+
+
+def _least(known: Sequence[Vectors]) -> int:
+    """The worker that scatters least over some questions; pairs of which one has not replied are left out."""
+    import numpy as np  # noqa: PLC0415  (an extra)
+
+    own = scatter(np.ma.masked_invalid(known).mean(axis=0).filled(float("nan")))
+    return min(range(len(own)), key=lambda at: round(own[at], 9))
+
+
+def scatter(distances: Vectors) -> list[float]:
+    """Each worker's mean square distance from the unseen truth, by the distances of all pairs: (ij + ik - jk) / 2."""
+    own = []
+    for one in range(len(distances)):
+        pairs = combinations([other for other in range(len(distances)) if other != one], 2)
+        sums = [float(distances[one, j] + distances[one, k] - distances[j, k]) for j, k in pairs]
+        known = [each for each in sums if not math.isnan(each)]
+        own.append(sum(known) / (2 * len(known)) if known else float("inf"))
+    return own

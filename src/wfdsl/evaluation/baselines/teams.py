@@ -6,6 +6,7 @@ is a look that sees only the step before it, so that earlier mistakes are out of
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -60,13 +61,21 @@ def team(shape: str, order: Sequence[int]) -> Workflow:
             place = 2
         else:
             place, looks = (looks + 1) % 2, looks + 1
-        steps.append(Step(order[place % len(order)], SUBTASKS[kind], _access(shape, at)))
+        plan = tuple(earlier for earlier in range(at) if shape[earlier] == "P")  # what solvers see
+        access = plan if kind in "PS" else ALL if letter.isupper() else (at - 1,)
+        steps.append(Step(order[place % len(order)], SUBTASKS[kind], access))
     return Workflow(tuple(steps))
 
 
-def _access(shape: str, at: int) -> Access:
-    """Solvers see the plan, if there is one; looks see everything, or only the step before."""
-    letter = shape[at]
-    if letter in "PS":
-        return tuple(earlier for earlier in range(at) if shape[earlier] == "P")
-    return ALL if letter.isupper() else (at - 1,)
+def random_workflow(chance: random.Random, workers: Sequence[int], *, max_steps: int = 5) -> Workflow:
+    """A workflow of one to `max_steps` steps, as many as often; workers are drawn evenly.
+
+    Attempts see the plans, at most two, and second looks see everything; our choice.
+    """
+    count = chance.randint(1, max_steps)
+    plans = chance.randint(0, min(2, count - 1))
+    attempts = chance.randint(1, count - plans)
+    looks = "VRA" if attempts > 1 else "VR"
+    steps: list[tuple[str, Access]] = [(SUBTASKS["P"], ())] * plans + [(SOLVE, tuple(range(plans)))] * attempts
+    steps += [(SUBTASKS[chance.choice(looks)], ALL) for _ in range(count - len(steps))]
+    return Workflow(tuple(Step(chance.choice(workers), subtask, access) for subtask, access in steps))

@@ -1,4 +1,8 @@
-"""Majority vote: independent attempts by one worker, and the answer that most of them give.
+"""Baselines that are small policies: one call of a worker that is drawn or writes more, and attempts with a vote.
+
+A vote or a choice among attempts is a workflow like any other, except that no worker is asked in the last step. A
+computed worker does it, at a worker index of its own next to the pool's, and costs nothing. So the run's record holds
+every call, and its answer is the last step's response.
 
 Answers are read and compared as the graders do, without a gold answer. A policy is given nothing but the question, so
 the kind of answer follows from the question and the replies.
@@ -7,27 +11,158 @@ the kind of answer follows from the question and the replies.
 from __future__ import annotations
 
 import ast
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.prompt import question_text
-from wfdsl.evaluation.baselines.answer_selection import Selection
-from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, worker_option
+from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, alone, worker_option, workers_of
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.text import same_text
 from wfdsl.interpreter.context import Question
+from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Call, Reply, Worker
 from wfdsl.settings import option
+from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 
-RULE: Final = "Give the answer that most of the attempts agree on; on a tie, the earliest of them."
-
-
+Pick: TypeAlias = Callable[[Sequence[str]], Awaitable[int]]
+"""From the responses, in order, to the index of the one to give."""
 AnswerKind: TypeAlias = Literal["math", "choice", "text", "code"]
+PICKER: Final = -2
+"""The picker's worker index. No workflow that is parsed can name it, and -1 is a Conductor's."""
+RULE: Final = "Give the answer that most of the attempts agree on; on a tie, the earliest of them."
+_FREE: Final = Prices(input=0.0, output=0.0, source="computed here")
+
+
+class PoolWith:
+    """A pool with another worker at one index. It uses the pool's clients and servers."""
+
+    def __init__(self, pool: Pool, index: int, entry: WorkerEntry, worker: Worker) -> None:
+        self._pool = pool
+        self._own = index, entry, worker
+        self.name = pool.name
+        self.indices = tuple(sorted({*pool.indices, index}))
+
+    def entry(self, index: int) -> WorkerEntry:
+        """The entry of a worker."""
+        return self._own[1] if index == self._own[0] else self._pool.entry(index)
+
+    def worker(self, index: int) -> Worker:
+        """The worker itself."""
+        return self._own[2] if index == self._own[0] else self._pool.worker(index)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[PoolWith]:
+        """Keep clients and servers up inside the block."""
+        async with self._pool.open():
+            yield self
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRouter(Baseline):
+    """A worker drawn for each question, alone."""
+
+    name = "random-router"
+    simplifies = "nothing: it is what routing has to beat; our choice"
+    seed: int = option(0, "what the draws follow from, with the question and the run's seed", ge=0)
+
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Draw and ask; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        chance = random.Random(f"router {self.seed} {options.get('seed')} {question_text(question)}")
+        return Solution(await run(alone(chance.choice(workers_of(pool))), question, pool, **options))
+
+
+@dataclass(frozen=True, slots=True)
+class LongContext(Baseline):
+    """One worker alone, with five times its token limit."""
+
+    name = "long-context"
+    source = "5x context of arXiv 2512.04388"
+    simplifies = "nothing; thinking budgets stay as they are"
+    worker: int = worker_option()
+    factor: int = option(5, "times the worker's own token limit", ge=1)
+
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Ask once; options as for `wfdsl.run`. Budgets reserve the longer reply, and the journal tells it apart.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        entry = pool.entry(self.worker)
+        entry = entry.model_copy(update={"max_tokens": entry.max_tokens * self.factor})
+        wide = PoolWith(pool, self.worker, entry, _Wide(pool.worker(self.worker), entry.max_tokens))
+        return Solution(await run(alone(self.worker), question, wide, **options))
+
+    def dearest(self, pool: Pool) -> list[Workflow]:  # noqa: ARG002  (as every baseline)
+        """As many calls as the one call has limits."""
+        return [Workflow((Step(self.worker, SOLVE),) * self.factor)]
+
+
+class _Wide:
+    """A worker with another token limit in each call."""
+
+    def __init__(self, worker: Worker, max_tokens: int) -> None:
+        self.worker = getattr(worker, "worker", worker)
+        """The worker itself, by which the layers around it tell whose limits count."""
+        self._policed = worker
+        self._max_tokens = max_tokens
+
+    async def __call__(self, call: Call) -> Reply:
+        return await self._policed(call._replace(settings={**call.settings, "max_tokens": self._max_tokens}))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Attempts that see nothing, and the choice of one of them."""
+
+    workers: Sequence[int]
+    """Who attempts."""
+    pick: Pick
+    rule: str
+    """How it picks, in words."""
+    name: str
+    """What picks, with all that its choice depends on."""
+
+    async def run(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Run the attempts, and pick; options as for `wfdsl.run`.
+
+        Raises:
+            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
+        """
+        last = Step(PICKER, self.rule, tuple(range(len(self.workers))))
+        workflow = Workflow((*(Step(worker, SOLVE) for worker in self.workers), last))
+        name = self.name.partition("@")[0]
+        entry = WorkerEntry(name=name, provider="function", model=self.name, prices=_FREE, retries=0)
+        picker = _Picker(self.pick, attempts=len(self.workers))
+        return Solution(await run(workflow, question, PoolWith(pool, PICKER, entry, picker), **options))
+
+
+class _Picker:
+    """The worker that picks: it answers with one of the responses that it is shown, word for word."""
+
+    conductor = True
+    """As of a Conductor node, only the calls that it makes are charged and journaled, and it makes none."""
+
+    def __init__(self, pick: Pick, *, attempts: int) -> None:
+        """`attempts` is how many responses it is shown; what comes before them belongs to the question."""
+        self._pick = pick
+        self._attempts = attempts
+
+    async def __call__(self, call: Call) -> Reply:
+        said = [message["content"] for message in call.messages if message["role"] == "assistant"]
+        responses = said[-self._attempts :]
+        return Reply(responses[await self._pick(responses)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +187,10 @@ class MajorityVote(Baseline):
         """
 
         async def pick(replies: Sequence[str]) -> int:
-            kind = kind_of(question_text(question), replies) if self.kind == "auto" else self.kind
-            return await majority([ballot(reply, kind) for reply in replies])
+            return await majority(replies, kind_of(question_text(question), replies) if kind == "auto" else kind)
 
-        selection = Selection([self.worker] * self.n, pick, RULE, f"majority-vote@{self.kind}")
+        kind = self.kind
+        selection = Selection([self.worker] * self.n, pick, RULE, f"majority-vote@{kind}")
         return await selection.run(question, pool, **options)
 
     def dearest(self, pool: Pool) -> list[Workflow]:  # noqa: ARG002  (as every baseline)
@@ -83,56 +218,38 @@ def kind_of(question: str, replies: Sequence[str]) -> AnswerKind:
     return "math" if 2 * sum(bool(_MATH.search(answer)) for answer in answers) > len(answers) else "text"
 
 
-@dataclass(frozen=True, slots=True)
-class Ballot:
-    """What a reply answers."""
-
-    kind: AnswerKind
-    answer: str
-
-    async def agrees(self, other: Ballot) -> bool:
-        """Whether both give the same answer.
-
-        Raises:
-            UsageError: two expressions have to be compared, and math-verify is not installed.
-        """
-        if self.answer == other.answer:
-            return True
-        if self.kind == "math":
-            return (await grade_math(self.answer, other.answer)).outcome == "right"
-        return self.kind == "text" and same_text(self.answer, other.answer)
-
-
-def ballot(reply: str, kind: AnswerKind) -> Ballot | None:
-    """What a reply answers; None if it has no final answer. Programs are equal if they are parsed alike."""
-    if kind == "code":
-        program = final_code(reply)
-        return None if program is None else Ballot(kind, _shape_of(program))
-    answer = final_answer(reply, kind)
-    return None if answer is None else Ballot(kind, answer)
-
-
-def _shape_of(program: str) -> str:
-    """A program without comments and layout; the text itself if it cannot be parsed."""
-    try:
-        return ast.dump(ast.parse(program))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return program.strip()
-
-
-async def majority(ballots: Sequence[Ballot | None]) -> int:
-    """The index of the first ballot of the largest group of equal answers; of groups as large, the earliest one.
+async def majority(replies: Sequence[str], kind: AnswerKind) -> int:
+    """The index of the first reply of the largest group of equal answers; of groups as large, the earliest one.
 
     Replies without an answer have no vote; if none has one, the first reply is taken.
+
+    Raises:
+        UsageError: two expressions have to be compared, and math-verify is not installed.
     """
-    groups: list[tuple[Ballot, list[int]]] = []
-    for index, one in enumerate(ballots):
-        if one is None:
+    groups: list[tuple[str, list[int]]] = []
+    for index, reply in enumerate(replies):
+        answer = _program_in(reply) if kind == "code" else final_answer(reply, kind)
+        if answer is None:
             continue
         for first, group in groups:
-            if await first.agrees(one):
+            if await _agree(first, answer, kind):
                 group.append(index)
                 break
         else:
-            groups.append((one, [index]))
+            groups.append((answer, [index]))
     return max(groups, key=lambda pair: len(pair[1]))[1][0] if groups else 0
+
+
+async def _agree(one: str, other: str, kind: AnswerKind) -> bool:
+    if one == other or kind not in ("math", "text"):
+        return one == other
+    return same_text(one, other) if kind == "text" else (await grade_math(one, other)).outcome == "right"
+
+
+def _program_in(reply: str) -> str | None:
+    """The program without comments and layout; its text if it cannot be parsed."""
+    program = final_code(reply)
+    try:
+        return None if program is None else ast.dump(ast.parse(program))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return str(program).strip()

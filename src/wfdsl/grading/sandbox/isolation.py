@@ -34,7 +34,7 @@ _PACKAGES = "/packages"
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache")
 _DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
 _LANDLOCK, _LANDLOCK_TRUNCATE, _LANDLOCK_SIGNALS = 444, 3, 6  # a system call, and versions that bound these
-_INSIDE = {
+INSIDE = {
     "PATH": "/nowhere",
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
@@ -43,6 +43,7 @@ _INSIDE = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
+"""The environment of a program."""
 
 
 class SandboxMissing(UsageError):  # noqa: N818  (a state, as in ModuleNotFound)
@@ -93,39 +94,33 @@ class Isolation:
     readable: tuple[str, ...] = ()
     """What Landlock lets a program read."""
 
-    def command(self, number: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
-        """The command that runs `source`, which is ours and trusted."""
+    def command(self, who: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
+        """The command that runs `source`, which is ours and trusted, under a private user id, or 0 for one's own."""
         run = (self.interpreter, "-s", "-P", "-S", "-B", "-c", source)  # no settings, no packages, no current folder
         if self.tier == "Landlock":
             return run
         command = (*self.before, "--seccomp", str(seccomp_fd), "--")
-        if self.is_private:
-            who = str(private_id(number))
-            command += (_tool("setpriv"), "--reuid", who, "--regid", who, "--clear-groups", "--")
+        if who:
+            command += (_tool("setpriv"), "--reuid", str(who), "--regid", str(who), "--clear-groups", "--")
         return (*command, *run)
 
-    def confinement(self, number: int, folder: str) -> str:
+    def confinement(self, who: int, folder: str) -> str:
         """The call by which an interpreter confines itself."""
         if self.tier == "bubblewrap":
             return ""
-        who = private_id(number) if self.is_private else 0
         return f"confine({seccomp_filter(alone=True)!r}, {list(self.readable)!r}, {folder!r}, {who})"
 
     def environment(self, folder: str) -> dict[str, str]:
         """The environment that is given from outside. bubblewrap's own could be read inside, so it has none."""
         if self.tier == "bubblewrap":
             return {}
-        return {**_INSIDE, "HOME": folder, "TMPDIR": folder, "PYTHONPATH": self.packages}
-
-    def process_limit(self, most: int) -> int:
-        """Processes and threads: the kernel counts all of a user, so a user who is not private has no limit."""
-        return most if self.tier == "bubblewrap" or self.is_private else 1 << 30
+        return {**INSIDE, "HOME": folder, "TMPDIR": folder, "PYTHONPATH": self.packages}
 
 
 def with_bubblewrap(limits: SandboxLimits, packages: Path | None) -> Isolation:
     """The first tier. Raises: SandboxMissing, if a tool is missing or this kind of machine is not known."""
     _require_linux()
-    root = runs_as_root()
+    root = os.geteuid() == 0
     path, shown, bubblewrap = _interpreter(), site_packages(packages), _tool("bwrap")
     setpriv = _tool("setpriv") if root else ""
     before = (
@@ -138,7 +133,7 @@ def with_bubblewrap(limits: SandboxLimits, packages: Path | None) -> Isolation:
         *(("--ro-bind", setpriv, setpriv) if root else ()),
         *(("--ro-bind", shown, _PACKAGES) if shown else ()),
         *_writable(limits),
-        *(word for name, value in _INSIDE.items() for word in ("--setenv", name, value)),
+        *(word for name, value in INSIDE.items() for word in ("--setenv", name, value)),
         *(("--setenv", "PYTHONPATH", _PACKAGES) if shown else ()),
         *("--chdir", "/tmp"),
     )
@@ -150,7 +145,7 @@ def with_landlock(packages: Path | None) -> Isolation:
     _require_linux()
     path, shown = _interpreter(), site_packages(packages)
     seen = (path, *_standard_library(), *((shown,) if shown else ()))
-    is_private = runs_as_root() and all(above.stat().st_mode & 1 for one in seen for above in Path(one).parents)
+    is_private = os.geteuid() == 0 and all(above.stat().st_mode & 1 for one in seen for above in Path(one).parents)
     version = ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint(1))
     needed, kernel = (_LANDLOCK_TRUNCATE, "6.2") if is_private else (_LANDLOCK_SIGNALS, "6.12")
     if version < needed:
@@ -176,7 +171,8 @@ def site_packages(packages: Path | None) -> str:
 
 def private_id(number: int) -> int:
     """A user id that no account has, and no process with another number."""
-    mapped = _mapped_ids()
+    lines = map(str.split, Path("/proc/self/uid_map").read_text("ascii").splitlines())
+    mapped = max((int(count) for first, _, count in lines if first == "0"), default=0)  # the container's, or all
     if mapped >= _ALL_IDS:
         return _FIRST_ID + os.getpid() % 1_000_000 * IDS_PER_PROCESS + number % IDS_PER_PROCESS
     if mapped > 60_000:
@@ -185,25 +181,6 @@ def private_id(number: int) -> int:
         f"root of this container has {mapped} user ids, too few for one that is private to a program: "
         "run as a user other than root, or map at least 65,536 ids"
     )
-
-
-def runs_as_root() -> bool:
-    """Whether this process is root, so that programs get a private id."""
-    return os.geteuid() == 0
-
-
-def inside_names() -> list[str]:
-    """The variables that a program finds in its environment."""
-    return [*_INSIDE, "PYTHONPATH", "PWD", "TMPDIR"]
-
-
-def _mapped_ids() -> int:
-    """How many user ids from 0 on exist here: all of them, or the container's."""
-    counts = []
-    for line in Path("/proc/self/uid_map").read_text("ascii").splitlines():
-        first, _, count = (int(word) for word in line.split())
-        counts.append(count if first == 0 else 0)
-    return max(counts, default=0)
 
 
 def _processes(bubblewrap: str, setpriv: str) -> tuple[str, ...]:
@@ -269,7 +246,11 @@ def _python(path: str) -> list[str]:
 
 
 def _standard_library() -> tuple[str, ...]:
-    library = [sysconfig.get_path(name, vars=_base()) for name in ("stdlib", "platstdlib")]
+    base = {
+        **dict.fromkeys(("base", "installed_base"), sys.base_prefix),
+        **dict.fromkeys(("platbase", "installed_platbase"), sys.base_exec_prefix),
+    }
+    library = [sysconfig.get_path(name, vars=base) for name in ("stdlib", "platstdlib")]
     shared = sysconfig.get_config_var("INSTSONAME") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
     if shared:
         library.append(str(Path(sysconfig.get_config_var("LIBDIR")) / shared))
@@ -280,13 +261,6 @@ def _folders_above(path: str) -> list[str]:
     """Folders that every user can enter; by default bubblewrap copies the permissions from outside."""
     above = reversed(Path(path).parents[:-1])
     return [word for folder in above for word in ("--perms", "0755", "--dir", str(folder))]
-
-
-def _base() -> dict[str, str]:
-    return {
-        **dict.fromkeys(("base", "installed_base"), sys.base_prefix),
-        **dict.fromkeys(("platbase", "installed_platbase"), sys.base_exec_prefix),
-    }
 
 
 def _writable(limits: SandboxLimits) -> Sequence[str]:

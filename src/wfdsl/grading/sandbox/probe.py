@@ -7,16 +7,9 @@ anything, nothing is graded on this machine.
 from __future__ import annotations
 
 import json
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
-from wfdsl.grading.sandbox.isolation import (
-    INSTALL,
-    MIB,
-    SandboxFailed,
-    SandboxLimits,
-    SandboxMissing,
-    inside_names,
-)
+from wfdsl.grading.sandbox.isolation import INSIDE, INSTALL, MIB, SandboxFailed, SandboxLimits, SandboxMissing
 from wfdsl.grading.sandbox.process import Ran
 
 _HOSTILE = """
@@ -53,20 +46,10 @@ def writes(path):
     return True
 
 def fills(folder):
-    with open(folder + "/large", "wb") as file:
-        os.posix_fallocate(file.fileno(), 0, LIMITS["files"])
-    with open(folder + "/more", "wb") as file:
-        os.posix_fallocate(file.fileno(), 0, LIMITS["files"])
+    for name in ("/large", "/more"):
+        with open(folder + name, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, LIMITS["files"])
     return True
-
-def connects():
-    with socket.socket() as one:
-        one.settimeout(0.2)
-        one.connect(("192.0.2.1", 80))
-    return True
-
-def networks():
-    return socket.if_nameindex() and {name for _, name in socket.if_nameindex()} - {"lo"}
 
 def forks():
     children = []
@@ -97,61 +80,40 @@ attempt("make a memory file", lambda: libc.memfd_create(b"x", 0) >= 0)
 attempt("make shared memory", lambda: libc.shmget(0, 4096, 0o1600) >= 0)
 attempt("be root", lambda: 0 in os.getresuid() and LIMITS["root"])
 attempt("become root", lambda: os.setuid(0) or LIMITS["root"])
-attempt("reach a network", connects)
-attempt("see a network", networks)
+attempt("reach a network", lambda: socket.create_connection(("192.0.2.1", 80), timeout=0.2))
+attempt("see a network", lambda: {name for _, name in socket.if_nameindex()} - {"lo"})
 attempt("take too much memory", lambda: bytearray(LIMITS["memory"]))
 attempt("start too many processes", forks)
 print(json.dumps(broken))
 """
 
 
-class RunProgram(Protocol):
-    """Runs a program in the sandbox, as `Slot.run`."""
-
-    async def __call__(self, source: str, *, stdin: str, timeout_s: float) -> Ran:
-        """Raises: SandboxFailed."""
-        ...
-
-
-async def probe(run: RunProgram, limits: SandboxLimits, *, is_private: bool) -> None:
-    """Test the isolation of programs. Raises: SandboxMissing, naming what a program was able to do."""
-    try:
-        broken = await _broken(run, limits, is_private=is_private)
-    except SandboxFailed as problem:
-        raise SandboxMissing(f"{problem}\n{_cure(str(problem))}") from problem
-    if broken:
-        raise SandboxMissing(
-            f"the sandbox of this machine does not hold: a program in it could {', '.join(broken)}. "
-            "Update bubblewrap and the kernel, or grade on another machine"
-        )
-
-
-async def _broken(run: RunProgram, limits: SandboxLimits, *, is_private: bool) -> list[str]:
-    """What programs were able to do. Raises: SandboxFailed."""
-    hostile = await run(_HOSTILE, stdin=json.dumps(_facts(limits, is_private=is_private)), timeout_s=20.0)
-    endless = await run("while True: pass", stdin="", timeout_s=0.05)
-    flood = await run("while True: print('x' * 65536)", stdin="", timeout_s=20.0)
-    try:
-        broken = [str(name) for name in json.loads(hostile.output)]
-    except ValueError as problem:
-        raise SandboxFailed(
-            f"the test of the sandbox ended with {hostile.ending}: {hostile.errors[-600:]}"
-        ) from problem
-    if endless.ending != "timeout":
-        broken.append("outlive its time")
-    if flood.ending != "output":
-        broken.append("write without end")
-    return broken
-
-
-def _facts(limits: SandboxLimits, *, is_private: bool) -> dict[str, object]:
-    return {
-        "names": inside_names(),
+async def probe(run: Callable[..., Awaitable[Ran]], limits: SandboxLimits, *, is_private: bool) -> None:
+    """Test the isolation of programs, with `Slot.run`. Raises: SandboxMissing, naming what a program was able to do."""
+    facts = {
+        "names": [*INSIDE, "PYTHONPATH", "PWD", "TMPDIR"],
         "root": is_private,
         "files": limits.files_mib * MIB,
         "memory": limits.memory_mib * MIB,
         "processes": limits.processes,
     }
+    try:
+        hostile = await run(_HOSTILE, stdin=json.dumps(facts), timeout_s=20.0)
+        endless = await run("while True: pass", stdin="", timeout_s=0.05)
+        flood = await run("while True: print('x' * 65536)", stdin="", timeout_s=20.0)
+        broken = [str(name) for name in json.loads(hostile.output)]
+    except ValueError:
+        said = f"the test of the sandbox ended with {hostile.ending}: {hostile.errors[-600:]}"
+        raise SandboxMissing(f"{said}\n{_cure(said)}") from None
+    except SandboxFailed as problem:
+        raise SandboxMissing(f"{problem}\n{_cure(str(problem))}") from problem
+    broken += ["outlive its time"] if endless.ending != "timeout" else []
+    broken += ["write without end"] if flood.ending != "output" else []
+    if broken:
+        raise SandboxMissing(
+            f"the sandbox of this machine does not hold: a program in it could {', '.join(broken)}. "
+            "Update bubblewrap and the kernel, or grade on another machine"
+        )
 
 
 def _cure(said: str) -> str:

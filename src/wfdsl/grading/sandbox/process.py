@@ -16,37 +16,31 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import ceil
-from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from wfdsl.grading.sandbox.inside import READY
 from wfdsl.grading.sandbox.isolation import MIB, Isolation, SandboxFailed, SandboxLimits, private_id
 from wfdsl.grading.sandbox.seccomp import seccomp_filter
-from wfdsl.grading.sandbox.usage import Usage, time_limit, usage_of
+from wfdsl.grading.sandbox.usage import Usage, children, time_limit, usage_of
 
 Role: TypeAlias = Literal["program", "candidate", "checker", "together"]
 Ending: TypeAlias = Literal["ended", "timeout", "output"]
 START_S = 30.0  # the longest that isolation may take to start, on a machine that is busy
 _CHUNK = 1 << 16
 _LENGTH = 12  # digits of a number: the length of a frame, or the seconds that a program has
-_MODULES: dict[Role, tuple[str, ...]] = {
-    "program": ("confine", "start"),
-    "candidate": ("confine", "start", "values", "candidate"),
-    "checker": ("confine", "start", "values", "checker"),
-    "together": ("confine", "start", "values", "candidate", "checker"),
+_ROLES: dict[Role, tuple[str, tuple[str, ...]]] = {
+    "program": ("ready(); run_program()", ("confine", "start")),
+    "candidate": ("serve_candidate()", ("confine", "start", "values", "candidate")),
+    "checker": ("serve_checker()", ("confine", "start", "values", "checker")),
+    "together": ("serve_together()", ("confine", "start", "values", "candidate", "checker")),
 }
-_ENTRY_CALLS: dict[Role, str] = {
-    "program": "ready(); run_program()",
-    "candidate": "serve_candidate()",
-    "checker": "serve_checker()",
-    "together": "serve_together()",
-}
+"""What each role calls first, and the modules that it is made of."""
 _ANNOTATIONS = __future__.annotations.compiler_flag
 _NEEDLESS = re.compile(r"^from (?:wfdsl\S+|typing|__future__) import (?:\([^)]*\)|.*)$", re.MULTILINE)
 """Imports of each other, and imports for annotations only, which are slow."""
@@ -96,15 +90,13 @@ class Inside:
     """What it may write to, where it is the interpreter itself; empty where it is bubblewrap."""
     ended: Callable[[], None]
     """Called when nothing of it is left."""
-    is_ready: bool = False
-    """Whether the interpreter has said that it is ready."""
     errors: bytearray = field(default_factory=bytearray)
     exceeded: str = ""
     """The limit for which it was killed, in words."""
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Write to its input; `last` closes it. A program need not read it."""
-        stream = self._stdin
+        stream = cast("asyncio.StreamWriter", self.process.stdin)
         with suppress(BrokenPipeError, ConnectionResetError):
             stream.write(data)
             await stream.drain()
@@ -117,59 +109,38 @@ class Inside:
 
     async def receive(self) -> bytes:
         """Read one frame. Raises: EndedError, TooMuchError."""
-        stream = self._stdout
         try:
-            length = await stream.readexactly(_LENGTH)
+            length = await self.stdout.readexactly(_LENGTH)
             if not length.isdigit():
                 raise TooMuchError("the program wrote into the channel of its results")
             if int(length) > self.most:
                 raise TooMuchError(f"a result of more than {self.most:,} bytes")
-            return await stream.readexactly(int(length))
+            return await self.stdout.readexactly(int(length))
         except asyncio.IncompleteReadError as problem:
             raise EndedError(self.exceeded or "the program ended its process before it gave a result") from problem
 
-    async def read_all(self) -> bytes:
-        """Its output until it ends. Raises: TooMuchError."""
-        found = bytearray()
-        while chunk := await self._stdout.read(_CHUNK):
+    async def read_all(self, stream: asyncio.StreamReader, found: bytearray) -> None:
+        """What it writes to one of its streams until it ends. Raises: TooMuchError."""
+        while chunk := await stream.read(_CHUNK):
             found += chunk
             if len(found) > self.most:
                 raise TooMuchError(f"more than {self.most:,} bytes of output")
-        return bytes(found)
-
-    async def read_errors(self) -> None:
-        """Its error output until it ends. Raises: TooMuchError."""
-        stream = self.process.stderr
-        assert stream is not None
-        while chunk := await stream.read(_CHUNK):
-            self.errors += chunk
-            if len(self.errors) > self.most:
-                raise TooMuchError(f"more than {self.most:,} bytes of error output")
 
     async def wait_ready(self) -> None:
         """Wait until the interpreter is ready. Raises: SandboxFailed."""
-        if self.is_ready:
-            return
         await self.send(self.code)
         try:
             async with asyncio.timeout(START_S):
-                word = await self._stdout.readexactly(len(READY))
+                word = await self.stdout.readexactly(len(READY))
         except TimeoutError as problem:
-            raise SandboxFailed(
-                f"the sandbox did not start within {START_S:g} s: this machine is too busy"
-            ) from problem
+            late = f"the sandbox did not start within {START_S:g} s: this machine is too busy"
+            raise SandboxFailed(late) from problem
         except asyncio.IncompleteReadError as problem:
-            await self.read_errors()
+            await self.read_all(self.stderr, self.errors)
             said = self.errors.decode("utf-8", "replace").strip()[-600:]
             raise SandboxFailed(f"the sandbox did not start: {said or 'it said nothing'}") from problem
         if word != READY:
             raise SandboxFailed(f"the sandbox began with {word!r}")
-        self.is_ready = True
-
-    @property
-    def alive(self) -> bool:
-        """Whether it can still run something, as far as is known here."""
-        return self.process.returncode is None and not self._stdout.at_eof()
 
     def usage(self) -> Usage:
         """What it and all processes that it started use."""
@@ -193,7 +164,7 @@ class Inside:
         if self.process.returncode is not None:
             return
         self.exceeded = self.exceeded or exceeded
-        inside = [] if self.folder else _first_inside(self.process.pid)
+        inside = [] if self.folder else list(children(self.process.pid))
         for pid in inside or [self.process.pid]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -212,14 +183,14 @@ class Inside:
         self.ended()
 
     @property
-    def _stdin(self) -> asyncio.StreamWriter:
-        assert self.process.stdin is not None
-        return self.process.stdin
+    def stdout(self) -> asyncio.StreamReader:
+        """Its output."""
+        return cast("asyncio.StreamReader", self.process.stdout)
 
     @property
-    def _stdout(self) -> asyncio.StreamReader:
-        assert self.process.stdout is not None
-        return self.process.stdout
+    def stderr(self) -> asyncio.StreamReader:
+        """Its error output."""
+        return cast("asyncio.StreamReader", self.process.stderr)
 
 
 async def start_process(
@@ -232,23 +203,31 @@ async def start_process(
     """
     folder = ""
     try:
+        who = private_id(number) if isolation.is_private else 0
         if isolation.tier == "Landlock":
             folder = tempfile.mkdtemp(prefix="wfdsl-program-")
-            if isolation.is_private:
-                os.chown(folder, private_id(number), private_id(number))
-        confinement = isolation.confinement(number, folder)
-        processes = isolation.process_limit(limits.processes)
+            os.chown(folder, who or -1, who or -1)
+        processes = limits.processes if who or not folder else 1 << 30  # the kernel counts all processes of a user
         numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
-        source = f"{_FIRST}\n{confinement}\nlimit{numbers}\nusual_names()\n{_ENTRY_CALLS[role]}\n"
+        source = f"{_FIRST}\n{isolation.confinement(who, folder)}\nlimit{numbers}\nusual_names()\n{_ROLES[role][0]}\n"
         with tempfile.TemporaryFile() as rules:
             rules.write(seccomp_filter())
             rules.seek(0)
-            command = isolation.command(number, source, seccomp_fd=rules.fileno())
-            passed = () if folder else (rules.fileno(),)
-            process = await _spawned(command, passed, isolation.environment(folder), folder or "/")
-    except BaseException:
+            process = await asyncio.create_subprocess_exec(
+                *isolation.command(who, source, seccomp_fd=rules.fileno()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=isolation.environment(folder),
+                cwd=folder or "/",
+                pass_fds=() if folder else (rules.fileno(),),
+                start_new_session=True,
+            )
+    except BaseException as problem:
         shutil.rmtree(folder, ignore_errors=True)
         ended()
+        if isinstance(problem, OSError):
+            raise SandboxFailed(f"the sandbox could not be started: {problem}") from problem
         raise
     return Inside(process, limits.output_bytes, code_of(role), folder, ended)
 
@@ -257,14 +236,17 @@ async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: floa
     """Run a program with its input in a process of the role `program` that is ready, and wait for its end."""
     begun = time.monotonic()
     text = source.encode("utf-8", "surrogatepass")
-    output: bytes = b""
-    ending: Ending = "ended"
     given = b"%0*d" % (_LENGTH, len(text)) + text + stdin.encode("utf-8", "surrogatepass")
+    output = bytearray()
+    ending: Ending = "ended"
     writing = asyncio.create_task(inside.write(given, last=True))
-    reading, reading_errors = asyncio.create_task(inside.read_all()), asyncio.create_task(inside.read_errors())
+    reading = [
+        asyncio.create_task(inside.read_all(inside.stdout, output)),
+        asyncio.create_task(inside.read_all(inside.stderr, inside.errors)),
+    ]
     try:
         async with time_limit([inside], timeout_s):
-            output, _ = await asyncio.gather(reading, reading_errors)
+            await asyncio.gather(*reading)
             await inside.process.wait()
     except TimeoutError:
         ending = "timeout"
@@ -272,44 +254,18 @@ async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: floa
         ending = "output"
     finally:
         inside.kill()
-        for task in (writing, reading, reading_errors):
+        for task in (writing, *reading):
             task.cancel()
-        await asyncio.gather(writing, reading, reading_errors, return_exceptions=True)
+        await asyncio.gather(writing, *reading, return_exceptions=True)
     code = inside.process.returncode if ending == "ended" else None
     errors = inside.errors[-2000:].decode("utf-8", "replace") + (f"\n{inside.exceeded}" if inside.exceeded else "")
-    return Ran(ending, code, output, errors, time.monotonic() - begun)
+    return Ran(ending, code, bytes(output), errors, time.monotonic() - begun)
 
 
 @cache
 def code_of(role: Role) -> bytes:
     """The compiled code of a role, as `marshal` writes it: the modules of `inside`, joined."""
     folder = files("wfdsl.grading.sandbox.inside")
-    text = "\n".join(folder.joinpath(f"{name}.py").read_text("utf-8") for name in _MODULES[role])
+    text = "\n".join(folder.joinpath(f"{name}.py").read_text("utf-8") for name in _ROLES[role][1])
     whole = f"TYPE_CHECKING = False\nREADY = {READY!r}\n{_NEEDLESS.sub('', text)}"
     return marshal.dumps(compile(whole, "sandbox", "exec", _ANNOTATIONS, dont_inherit=True))
-
-
-def _first_inside(outside: int) -> list[int]:
-    try:
-        return [int(word) for word in Path(f"/proc/{outside}/task/{outside}/children").read_text("ascii").split()]
-    except OSError:  # it has ended, or this kernel does not say
-        return []
-
-
-async def _spawned(
-    command: Sequence[str], passed: Sequence[int], environment: dict[str, str], folder: str
-) -> asyncio.subprocess.Process:
-    pipe = asyncio.subprocess.PIPE
-    try:
-        return await asyncio.create_subprocess_exec(
-            *command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=environment,
-            cwd=folder,
-            pass_fds=passed,
-            start_new_session=True,
-        )
-    except OSError as problem:
-        raise SandboxFailed(f"the sandbox could not be started: {problem}") from problem

@@ -115,12 +115,17 @@ async def _watch_space(insides: Sequence[Observed], limits: SandboxLimits) -> No
                 inside.kill(f"it wrote more than {limits.files_mib:,} MiB of files")
 
 
-def _tree(pid: int) -> Iterator[int]:
-    yield pid
+def children(pid: int) -> Iterator[int]:
+    """The processes that this one has started; none where it has ended, or the kernel does not say."""
     with suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  (a hundred times a second: no path objects)
-            for child in Path(f"/proc/{pid}/task/{task}/children").read_text("ascii").split():
-                yield from _tree(int(child))
+            yield from map(int, Path(f"/proc/{pid}/task/{task}/children").read_text("ascii").split())
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for child in children(pid):
+        yield from _tree(child)
 
 
 def _files(root: str, folder: str) -> int:
@@ -136,10 +141,10 @@ def _files(root: str, folder: str) -> int:
 
 def _within(folder: str) -> tuple[int, int]:
     """How many files there are in a folder, and how many bytes they have."""
-    sizes: list[int] = []
-    for place, _, names in os.walk(folder):
+    count, size = 0, 0
+    for place, folders, names in os.walk(folder):
+        count += len(folders) + len(names)
         for name in names:
             with suppress(OSError):  # it has been removed since
-                sizes.append(os.lstat(f"{place}/{name}").st_size)
-        sizes.append(0)
-    return len(sizes), sum(sizes)
+                size += os.lstat(f"{place}/{name}").st_size
+    return count, size

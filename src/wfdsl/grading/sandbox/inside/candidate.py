@@ -11,13 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, ready, write_frame
-from wfdsl.grading.sandbox.inside.values import (
-    CannotTravelError,
-    from_json,
-    loads,
-    pack,
-    to_json,
-)
+from wfdsl.grading.sandbox.inside.values import CannotTravelError, from_json, loads, pack, to_json
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
     from types import CodeType
@@ -52,14 +46,6 @@ class Candidate:
         found = self.names[first] if first in self.names else getattr(builtins, first)
         return getattr(found(), method) if method else found
 
-    def do(self, request: list[Any]) -> object:
-        """One request: an operation, what it is done to, and its arguments."""
-        operation, path, arguments, named = request
-        found = self.target(path)
-        if operation == "call":
-            return found(*arguments, **named)
-        return _OPERATIONS[operation](found, *arguments)
-
     def keep(self, value: object) -> list[Any]:
         """A handle for a value that cannot travel."""
         self.kept.append(value)
@@ -74,12 +60,11 @@ class Candidate:
         return self.kept[number]
 
     def answer(self, payload: bytes) -> bytes:
-        """The reply to one request: a result with what became of the arguments, or an exception."""
-        request = loads(payload, self.opened)
+        """The reply to an operation on a target: its result with what became of the arguments, or an exception."""
+        operation, path, arguments, named = loads(payload, self.opened)
         try:
-            result = self.do(request)
-            reply = ["result", pack(result, self.keep, 0), [pack(one, self.keep, 0) for one in request[2]]]
-            return to_json(reply)
+            result = _OPERATIONS[operation](self.target(path), *arguments, **named)
+            return to_json(["result", pack(result, self.keep, 0), [pack(one, self.keep, 0) for one in arguments]])
         except CannotTravelError as problem:
             return to_json(["stuck", str(problem)])
         except BaseException as problem:  # noqa: BLE001  (whatever a program raises is its result)
@@ -87,6 +72,7 @@ class Candidate:
 
 
 _OPERATIONS: dict[str, Any] = {
+    "call": lambda found, /, *arguments, **named: found(*arguments, **named),
     "next": next,
     "iter": iter,
     "len": len,

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.grading.sandbox.inside.candidate import Candidate
 from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, ready, write_frame
-from wfdsl.grading.sandbox.inside.values import (
-    CannotTravelError,
-    dumps,
-    from_json,
-    to_json,
-    unpack,
-)
+from wfdsl.grading.sandbox.inside.values import CannotTravelError, dumps, from_json, to_json, unpack
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
     from typing import Any
@@ -32,12 +26,16 @@ _SHARED = frozenset(
 """Modules by which a checking text would look into the program's own process, its files or its output."""
 
 
-class UnjudgedError(BaseException):
-    """The checking text cannot tell. Not an Exception, so that no checking text catches it."""
+class FoundError(BaseException):
+    """What ends a check: the outcome, and a reason. Not an Exception, so that no checking text catches it.
 
+    `unjudged`: the checking text cannot tell. `wrong`: the program has broken the rules of the exchange. `together`:
+    the checking text has to be in the program's own process.
+    """
 
-class WrongError(BaseException):
-    """The program has ended its own process or broken the rules of the exchange."""
+    def __init__(self, outcome: str, reason: str) -> None:
+        super().__init__(outcome, reason)
+        self.outcome, self.reason = outcome, reason
 
 
 class Line:
@@ -52,18 +50,14 @@ class Line:
         """A result of the program. Its exceptions are raised here, by the name of their nearest built-in class."""
         self.calls += 1
         try:
-            return self._asked(operation, target, arguments, named)
-        except (UnjudgedError, WrongError, EOFError) as problem:
+            write_frame(self.outwards, dumps([operation, target, list(arguments), named], self._handle))
+            return self._opened_reply(read_frame(self.inwards), arguments)
+        except CannotTravelError as problem:
+            self.broken = self.broken or FoundError("unjudged", f"an argument cannot be sent to the program: {problem}")
+            raise self.broken from problem
+        except (FoundError, EOFError) as problem:
             self.broken = self.broken or problem  # a bare `except` in the checking text does not undo it
             raise
-
-    def _asked(self, operation: str, target: str | int, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        try:
-            request = dumps([operation, target, list(arguments), named], self._handle)
-        except CannotTravelError as problem:
-            raise UnjudgedError(f"an argument cannot be sent to the program: {problem}") from problem
-        write_frame(self.outwards, request)
-        return self._opened_reply(read_frame(self.inwards), arguments)
 
     def _opened_reply(self, payload: bytes, arguments: tuple[Any, ...]) -> Any:
         try:
@@ -74,21 +68,25 @@ class Line:
                     update(one, other)
                 return unpack(rest[0], self.opened)
             if kind == "stuck":
-                problem: BaseException = WrongError(f"the program's result cannot be looked at: {str(rest[0])[:200]}")
+                problem: BaseException = FoundError(
+                    "wrong", f"the program's result cannot be looked at: {str(rest[0])[:200]}"
+                )
             else:
                 problem = self._raised(*rest)
         except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as broken:
-            raise WrongError(f"the program sent something that is not a result: {str(broken)[:200]}") from broken
+            raise FoundError(
+                "wrong", f"the program sent something that is not a result: {str(broken)[:200]}"
+            ) from broken
         raise problem
 
     def _raised(self, names: list[str], message: str, ordinary: object) -> BaseException:
         if not ordinary:
-            return WrongError(f"the program raised {names[0]}")
+            return FoundError("wrong", f"the program raised {names[0]}")
         for name in names:
             kind = getattr(builtins, name, None)
             if isinstance(kind, type) and issubclass(kind, Exception):
                 return _exception(kind, names[0], message)
-        return WrongError("the program sent an exception without a class")
+        return FoundError("wrong", "the program sent an exception without a class")
 
     def _handle(self, value: object) -> list[Any]:
         if isinstance(value, Remote):
@@ -101,47 +99,39 @@ class Line:
         return {"iterator": RemoteIterator, "object": Remote}[kind](self, int(number), str(name))
 
 
+def _asks(operation: str) -> Any:
+    return lambda self, /, *arguments, **named: self._line.ask(operation, self._number, arguments, named)
+
+
 class Remote:
     """A value that stayed with the program: it can be called and asked, and is equal to nothing but itself."""
 
     def __init__(self, line: Line, number: int | str, name: str) -> None:
         self.__dict__.update(_line=line, _number=number, _name=name, __name__=name)
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._line.ask("call", self._number, arguments, named)
-
-    def __iter__(self) -> Any:
-        return self._line.ask("iter", self._number, (), {})
-
-    def __len__(self) -> int:
-        return int(self._line.ask("len", self._number, (), {}))
+    __call__ = _asks("call")
+    __iter__ = _asks("iter")
+    __len__ = _asks("len")
+    __getitem__ = _asks("item")
+    __setitem__ = _asks("set item")
+    __setattr__ = _asks("set")
 
     def __bool__(self) -> bool:
         return True
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._line.ask("item", self._number, (key,), {})
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._line.ask("set item", self._number, (key, value), {})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._line.ask("get", self._number, (name,), {})
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._line.ask("set", self._number, (name, value), {})
-
 
 class RemoteIterator(Remote):
     """An iterator that stayed with the program."""
 
+    __next__ = _asks("next")
+
     def __iter__(self) -> Any:
         return self
-
-    def __next__(self) -> Any:
-        return self._line.ask("next", self._number, (), {})
 
 
 def _exception(kind: type[Exception], name: str, message: str) -> Exception:
@@ -211,17 +201,15 @@ def namespace(tree: ast.Module, line: Line, preamble: str, entry_point: str) -> 
         except SyntaxError:
             pass  # it needs the program's text after it, and is run there
         except Exception as problem:
-            raise UnjudgedError(f"the preamble cannot be run: {type(problem).__name__}: {problem}") from problem
+            raise FoundError(
+                "unjudged", f"the preamble cannot be run: {type(problem).__name__}: {problem}"
+            ) from problem
     if entry_point:
         proxy = Remote(line, entry_point, entry_point.rpartition(".")[2])
         names[entry_point.partition(".")[0]] = names["candidate"] = proxy
     for name in missing_names(tree, names):
         names[name] = __import__(name) if name in sys.stdlib_module_names else Remote(line, name, name)
     return names
-
-
-class TogetherError(BaseException):
-    """The checking text has to be in the program's own process. Its text says why."""
 
 
 def parsed(source: str) -> Any:
@@ -233,13 +221,13 @@ def run_check(source: str, line: Line, preamble: str, entry_point: str) -> None:
     """Run the text, the function `check` if it defines one, and its unittest classes, apart from the program."""
     tree = parsed(source)
     if reason := obstacle(tree):
-        raise TogetherError(reason)
+        raise FoundError("together", reason)
     names = namespace(tree, line, preamble, entry_point)
     run_text(tree, source, names)
     if line.broken is not None:
         raise line.broken
     if not line.calls:
-        raise UnjudgedError("the checking text never called the program")
+        raise FoundError("unjudged", "the checking text never called the program")
 
 
 def run_text(tree: Any, source: str, names: dict[str, Any]) -> None:
@@ -278,12 +266,8 @@ def finding(source: str, problem: BaseException) -> list[str]:
     """The outcome of a check that ended with an exception, and its reason."""
     where = place(source, problem)
     raised = getattr(problem, "wfdsl_raised", None)
-    if isinstance(problem, TogetherError):
-        return ["together", str(problem)]
-    if isinstance(problem, UnjudgedError):
-        return ["unjudged", str(problem)]
-    if isinstance(problem, WrongError):
-        return ["wrong", f"{problem}{where}"]
+    if isinstance(problem, FoundError):
+        return [problem.outcome, problem.reason + (where if problem.outcome == "wrong" else "")]
     if raised is not None:
         return ["wrong", f"the program raised {raised}{where}"]
     if isinstance(problem, AssertionError):

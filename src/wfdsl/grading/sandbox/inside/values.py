@@ -14,7 +14,7 @@ from json import loads as read_json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any, TypeAlias
 
     Handle: TypeAlias = Callable[[object], list[Any]]
@@ -54,69 +54,23 @@ def pack(value: object, handle: Handle, depth: int) -> Any:
         raise CannotTravelError(f"a value is nested more than {MAX_DEPTH} levels deep")
     if value is None or value is True or value is False:
         return value
-    for kind, tag, content in _KINDS:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        whole = int.__index__(value)
+        return whole if -_PLAIN_INT < whole < _PLAIN_INT else ["int", hex(whole)]
+    if isinstance(value, float):
+        exact = float.__float__(value)
+        return exact if exact - exact == 0 else ["float", float.__repr__(exact)]
+    for tag, kind in _CONTAINERS.items():
         if isinstance(value, kind):
-            found = content(value)
-            if tag is None:
-                return found
-            if isinstance(found, _Parts):
-                return [tag, [pack(part, handle, depth + 1) for part in found.parts]]
-            return [tag, found]
-    return _of_a_module(value) or handle(value)
-
-
-def _of_a_module(value: object) -> list[Any] | None:
-    """Values of modules that are slow to import; one that is not imported has no values here."""
-    for module, name, content in _LATE_KINDS:
-        kind = getattr(sys.modules.get(module), name, None)
+            parts = (part for pair in dict.items(value) for part in pair) if kind is dict else kind.__iter__(value)
+            return [tag, [pack(part, handle, depth + 1) for part in list(parts)]]
+    for name, (module, write, _) in _SCALARS.items():
+        kind = getattr(sys.modules.get(module), name, None)  # a module that is not imported has no values here
         if kind is not None and isinstance(value, kind):
-            return [name, content(kind, value)]
-    return None
-
-
-class _Parts:
-    """The parts of a container, which are packed in their turn."""
-
-    def __init__(self, parts: Iterator[object]) -> None:
-        self.parts = list(parts)
-
-
-def _int(value: int) -> Any:
-    exact = int.__index__(value)
-    return exact if -_PLAIN_INT < exact < _PLAIN_INT else ["int", hex(exact)]
-
-
-def _float(value: float) -> Any:
-    exact = float.__float__(value)
-    return exact if exact - exact == 0 else ["float", float.__repr__(exact)]
-
-
-def _pairs(value: dict[object, object]) -> Iterator[object]:
-    return (part for pair in dict.items(value) for part in pair)
-
-
-_KINDS: tuple[tuple[type, str | None, Callable[[Any], Any]], ...] = (
-    (str, None, str.__str__),
-    (int, None, _int),
-    (float, None, _float),
-    (list, "list", lambda value: _Parts(list.__iter__(value))),
-    (tuple, "tuple", lambda value: _Parts(tuple.__iter__(value))),
-    (dict, "dict", lambda value: _Parts(_pairs(value))),
-    (set, "set", lambda value: _Parts(set.__iter__(value))),
-    (frozenset, "frozenset", lambda value: _Parts(frozenset.__iter__(value))),
-    (complex, "complex", lambda value: [repr(value.real), repr(value.imag)]),
-    (bytes, "bytes", bytes.hex),
-    (bytearray, "bytearray", bytearray.hex),
-    (range, "range", lambda value: [str(value.start), str(value.stop), str(value.step)]),
-)
-_LATE_KINDS: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
-    ("decimal", "Decimal", lambda kind, value: kind.__str__(value)),
-    ("fractions", "Fraction", lambda _, value: [hex(value.numerator), hex(value.denominator)]),
-    ("datetime", "datetime", lambda kind, value: kind.isoformat(value)),
-    ("datetime", "date", lambda kind, value: kind.isoformat(value)),
-    ("datetime", "time", lambda kind, value: kind.isoformat(value)),
-    ("datetime", "timedelta", lambda _, value: [value.days, value.seconds, value.microseconds]),
-)
+            return [name, write(value)]
+    return handle(value)
 
 
 def loads(payload: bytes, opened: Opened) -> Any:
@@ -138,34 +92,40 @@ def unpack(packed: Any, opened: Opened) -> Any:
         parts = [unpack(part, opened) for part in content]
         return dict(zip(parts[::2], parts[1::2], strict=True)) if tag == "dict" else _CONTAINERS[tag](parts)
     if tag in _SCALARS:
-        return _SCALARS[tag](content)
+        module, _, read = _SCALARS[tag]
+        return read(getattr(__import__(module), tag), content)
     return opened(packed)
 
 
-_CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {
-    "list": list,
-    "tuple": tuple,
-    "dict": dict,
-    "set": set,
-    "frozenset": frozenset,
+_CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "set": set, "frozenset": frozenset}
+_SCALARS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    "int": ("builtins", hex, lambda kind, text: kind(text, 16)),
+    "float": ("builtins", repr, lambda kind, text: kind(text)),
+    "complex": (
+        "builtins",
+        lambda value: [repr(value.real), repr(value.imag)],
+        lambda kind, parts: kind(*map(float, parts)),
+    ),
+    "bytes": ("builtins", bytes.hex, lambda kind, text: kind.fromhex(text)),
+    "bytearray": ("builtins", bytearray.hex, lambda kind, text: kind.fromhex(text)),
+    "range": (
+        "builtins",
+        lambda value: [str(value.start), str(value.stop), str(value.step)],
+        lambda kind, parts: kind(*map(int, parts)),
+    ),
+    "Decimal": ("decimal", str, lambda kind, text: kind(text)),
+    "Fraction": (
+        "fractions",
+        lambda value: [hex(value.numerator), hex(value.denominator)],
+        lambda kind, parts: kind(*(int(part, 16) for part in parts)),
+    ),
+    "datetime": ("datetime", lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    "date": ("datetime", lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    "time": ("datetime", lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    "timedelta": (
+        "datetime",
+        lambda value: [value.days, value.seconds, value.microseconds],
+        lambda kind, parts: kind(*parts),
+    ),
 }
-_SCALARS: dict[str, Callable[[Any], Any]] = {
-    "int": lambda content: int(content, 16),
-    "float": float,
-    "complex": lambda content: complex(float(content[0]), float(content[1])),
-    "bytes": bytes.fromhex,
-    "bytearray": bytearray.fromhex,
-    "range": lambda content: range(*(int(part) for part in content)),
-    "Decimal": lambda content: _made("decimal", "Decimal", content),
-    "Fraction": lambda content: _made("fractions", "Fraction", *(int(part, 16) for part in content)),
-    "datetime": lambda content: _made("datetime", "datetime").fromisoformat(content),
-    "date": lambda content: _made("datetime", "date").fromisoformat(content),
-    "time": lambda content: _made("datetime", "time").fromisoformat(content),
-    "timedelta": lambda content: _made("datetime", "timedelta", *content),
-}
-
-
-def _made(module: str, name: str, *arguments: object) -> Any:
-    """A value of a module that is slow to import, or without arguments its class."""
-    kind = getattr(__import__(module), name)
-    return kind(*arguments) if arguments else kind
+"""By name: the module of the class, how a value of it is written, and how it is read. Some modules import slowly."""
