@@ -238,13 +238,8 @@ async def test_a_completion_without_its_end_is_invalid_whatever_it_holds() -> No
     assert (logged["cut"], logged["valid"]) == (1 / 3, 2 / 3)
     (scored,) = await reward.score([Rollout(completion=RIGHT, task=TASKS[0], sample_id="s", cut=True)])
     assert (scored.outcome, scored.problems, scored.run) == ("invalid", ("completion-cut",), None)
-
-
-async def test_a_reward_that_cannot_tell_cut_completions_is_refused() -> None:
-    reward = Reward(Pool.from_functions([up]), TASKS)
-
-    with pytest.raises(UsageError):
-        await reward.trl([RIGHT] * 3, completion_ids=[[5]] * 3, **columns(reward.rows()))
+    with pytest.raises(UsageError):  # it cannot tell which are cut
+        await Reward(reward.pool, TASKS).trl([RIGHT] * 3, completion_ids=[[5]] * 3, **found)
 
 
 @pytest.mark.parametrize("question_for", ["all", "first"])

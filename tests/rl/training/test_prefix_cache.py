@@ -100,27 +100,19 @@ def test_the_same_is_written(prompts: list[list[int]], copies: int) -> None:
     assert torch.equal(*said)
 
 
-def test_a_prompt_is_computed_once_but_for_its_last_token() -> None:
+def test_a_prompt_is_computed_once_but_for_its_last_token_and_different_ones_as_they_came() -> None:
     model, read = a_model(shared=True), []
     model.model.register_forward_hook(lambda _, __, out: read.append(tuple(out.last_hidden_state.shape[:2])))
 
     scored(model, [[5, 6, 7]] * 4 + [[8, 9]] * 4, [[3, END]] * 8)
-    assert read == [(2, 2), (8, 3)]
+    scored(model, [[5, 6, 7], [8, 9]], [[3, END]] * 2)
+    assert read == [(2, 2), (8, 3), (2, 5)]
 
     read.clear()
     model.generate(
         input_ids=torch.tensor([[5, 6, 7]] * 4), attention_mask=torch.ones(4, 3, dtype=torch.long), max_new_tokens=1
     )
     assert read == [(1, 2), (4, 1)]
-
-
-def test_prompts_that_differ_go_as_they_came() -> None:
-    model, read = a_model(shared=True), []
-    model.model.register_forward_hook(lambda _, __, out: read.append(tuple(out.last_hidden_state.shape[:2])))
-
-    scored(model, [[5, 6, 7], [8, 9]], [[3, END]] * 2)
-
-    assert read == [(2, 5)]
 
 
 def test_a_model_without_keys_and_values_is_named_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

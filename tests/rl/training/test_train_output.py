@@ -41,11 +41,16 @@ def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(caps
     assert line.endswith("left 0:04:30")
 
 
-def test_costs_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_evaluation_has_a_line_of_its_own_and_costs_that_are_not_known_are_not_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     progress = Progress(TRAIN, ("base",))
     progress.on_metrics(entry(10))
+    progress.on_metrics({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
 
-    assert "$" not in capsys.readouterr().err
+    iteration, evaluation = capsys.readouterr().err.splitlines()
+    assert "$" not in iteration
+    assert evaluation == "base 7: held out: reward 0.750  accuracy 0.625"
 
 
 def test_a_training_says_how_many_workflows_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,13 +73,6 @@ def test_a_training_ends_with_its_figures(tmp_path: Path) -> None:
 
     for part in ("base: 40", "accuracy 0.055 -> 0.355", "held out 0.000 -> 0.500", "$20.00"):
         assert part in line
-
-
-def test_an_evaluation_has_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(TRAIN, ("base",))
-    progress.on_metrics({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
-
-    assert capsys.readouterr().err == "base 7: held out: reward 0.750  accuracy 0.625\n"
 
 
 @pytest.fixture
