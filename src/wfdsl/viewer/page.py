@@ -7,6 +7,7 @@ text around it (control characters, marks of writing direction) becomes a visibl
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -46,8 +47,19 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 def _templates() -> Environment:
     found = environment(_HERE / "templates")
     found.filters |= {"ago": ago, "clock": clock, "dollars": _dollars, "duration": _duration, "counted": counted}
+    found.filters |= {"price_field": price_field, "rounded_up": rounded_up}
     found.globals["asset"] = asset
     return found
+
+
+def price_field(usd: float | None) -> str:
+    """A price as forms carry it; empty if it is not known."""
+    return "" if usd is None else f"{usd:.10f}"
+
+
+def rounded_up(usd: float | None) -> str:
+    """A price in US dollars that is not above what is shown; empty if it is not known."""
+    return "" if usd is None else f"${math.ceil(usd * 10_000 - 1e-9) / 10_000:.4f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from wfdsl.render.text import counted
 from wfdsl.viewer.access import form_token, sent_fields
 from wfdsl.viewer.completion_text import checked_lines
 from wfdsl.viewer.graph import MOST_NODES
-from wfdsl.viewer.page import page
+from wfdsl.viewer.page import page, price_field
 from wfdsl.viewer.playground_run import Plan, chosen_pool, plan_of, pool_labels, start_run
 from wfdsl.workers.pool import Pool
 
@@ -113,7 +113,7 @@ async def _run(request: Request, fields: Mapping[str, str]) -> Response:
     if not (draft := await run_in_threadpool(_draft, request, fields)).plan:
         told = draft.problem or "Nothing was run: that takes a workflow without errors, a question and a pool."
         return await run_in_threadpool(_shown, request, replace(draft, problem=told), fields, status=400)
-    if fields.get("price") != draft.plan.price:
+    if fields.get("price") != price_field(draft.plan.estimate.usd):
         told = "The price is not what it was. This is the price now; nothing was run."
         return await run_in_threadpool(_shown, request, replace(draft, problem=told), fields, status=409)
     try:

@@ -21,7 +21,7 @@ from wfdsl.interpreter.record import RunEnded
 from wfdsl.interpreter.running import checked_question, new_run_id, run
 from wfdsl.interpreter.worker_profile import RunEstimate, estimate
 from wfdsl.language.workflow import Workflow
-from wfdsl.viewer.redo_page import Redoing, price_field, rounded_up
+from wfdsl.viewer.redo_page import Redoing
 from wfdsl.workers.pool import Pool, pool_names
 
 _names = cache(pool_names)
@@ -58,16 +58,6 @@ class Plan:
     origin: Mapping[str, str]
     """What the run's record says of where it comes from."""
     estimate: RunEstimate
-
-    @property
-    def price(self) -> str:
-        """The price as forms carry it; empty if it is not known."""
-        return price_field(self.estimate.usd)
-
-    @property
-    def at_most(self) -> str:
-        """The price as it is shown; empty if it is not known."""
-        return rounded_up(self.estimate.usd)
 
 
 def plan_of(checked: Checked, question: str, pool: Pool | None, pool_name: str | None) -> Plan | None:

@@ -8,7 +8,6 @@ the rounds after it: the Conductor is asked for them again, since the answer tha
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,20 +35,10 @@ from wfdsl.interpreter.redoing import Redo, prepare_redo
 from wfdsl.interpreter.running import resume
 from wfdsl.interpreter.worker_profile import RunEstimate
 from wfdsl.viewer.access import form_token, sent_fields
-from wfdsl.viewer.page import page
+from wfdsl.viewer.page import page, price_field
 from wfdsl.viewer.places import Place
 from wfdsl.viewer.runs import place_in, run_in
 from wfdsl.workers.pool import Pool
-
-
-def price_field(usd: float | None) -> str:
-    """A price as forms carry it; empty if it is not known."""
-    return "" if usd is None else f"{usd:.10f}"
-
-
-def rounded_up(usd: float | None) -> str:
-    """A price in US dollars that is not above what is shown; empty if it is not known."""
-    return "" if usd is None else f"${math.ceil(usd * 10_000 - 1e-9) / 10_000:.4f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +65,6 @@ class _Asked:
     def calls(self) -> int:
         """Calls at most, without retries."""
         return self.estimate.calls + (0 if self.later is None else self.later.calls)
-
-    @property
-    def price(self) -> str:
-        """The price as forms carry it; empty if it is not known."""
-        return price_field(self.usd)
 
 
 class Redoing:
@@ -184,7 +168,7 @@ async def redo_step(request: Request) -> Response:
     redoing: Redoing = request.app.state.redoing
     form = await sent_fields(request) if request.method == "POST" else dict(request.query_params)
     asked = await run_in_threadpool(redoing.prepare, run, place, form)
-    if request.method == "POST" and form.get("price", "none") == asked.price:
+    if request.method == "POST" and form.get("price", "none") == price_field(asked.usd):
         new_id = await redoing.start(asked)
         return RedirectResponse(f"{request.scope['root_path']}/runs/{quote(new_id)}", 303)
     return _form(request, run, asked, is_changed=request.method == "POST")
@@ -203,7 +187,6 @@ def _form(request: Request, run: Run, asked: _Asked, *, is_changed: bool) -> Res
         workers=[(index, asked.pool.entry(index).name) for index in asked.pool.indices],
         again=[names[each.step] if names else f"step {each.step}" for each in asked.estimate.steps],
         asked=asked,
-        at_most=rounded_up(asked.usd),
         token=form_token(request.app.state.key),
         is_changed=is_changed,
     )
