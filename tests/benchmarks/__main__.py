@@ -5,7 +5,6 @@ from importlib import import_module
 
 NAMES = (
     "parse",
-    "workflow_file",
     "startup",
     "interpreter",
     "prompt",

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
-from rich.console import Console
-from rich.table import Table
 
+from tests.benchmarks.measuring import mark, show
 from tests.running_server import RunningServer
 from wfdsl.experiment import read_experiment
 from wfdsl.interpreter.journal import Journal
@@ -79,13 +78,8 @@ async def _measure(folder: Path, url: str) -> list[tuple[str, int, float]]:
     (folder / "two.wf").write_text(_FLOW.format(worker="bob"))
     found = read_experiment(None, [f"pool.use={folder / 'pool.toml'}"])
     with Journal(folder / "journal.db") as journal:
-        app = build_app(
-            served_models(found, [str(folder / "two.wf")]),
-            found.serve,
-            keys=None,
-            journal=journal,
-            log=lambda line: None,
-        )
+        models = served_models(found, [str(folder / "two.wf")])
+        app = build_app(models, found.serve, keys=None, journal=journal, log=lambda line: None)
         transport, rows = httpx2.ASGITransport(app), []
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=120) as client:
             for name, fields in requests().items():
@@ -110,18 +104,12 @@ def main() -> None:
         upstream.mkdir()
         (upstream / "pool.toml").write_text(_SCRIPTED)
         (upstream / "one.wf").write_text(_FLOW.format(worker="ann"))
-        server = RunningServer(
-            upstream, "-m", "wfdsl", "serve", "--workflow", "one.wf", "--port", "0", "--pool", "pool.toml"
-        )
+        options = ("--workflow", "one.wf", "--port", "0", "--pool", "pool.toml")
+        server = RunningServer(upstream, "-m", "wfdsl", "serve", *options)
         try:
             rows = asyncio.run(_measure(folder, server.url))
         finally:
             server.stop()
-    table = Table("request", "status", "longest stop, ms", f"at most {TARGET_MS:g}", title="Event loop of wfdsl serve")
-    for request, status, stop in rows:
-        table.add_row(request, str(status), f"{stop:.1f}", "yes" if stop <= TARGET_MS else "missed")
-    Console().print(table, f"The best of {ROUNDS} times each.")
-
-
-if __name__ == "__main__":
-    main()
+    shown = [(request, str(status), f"{stop:.1f}", mark(stop, TARGET_MS)) for request, status, stop in rows]
+    headings = "request", "status", "longest stop, ms", f"at most {TARGET_MS:g}"
+    show(f"Event loop of wfdsl serve, the best of {ROUNDS} times each", headings, shown)

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
 import statistics
-import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-import llguidance
 import openai
-from rich.console import Console
-from rich.table import Table
 
+from tests.benchmarks.measuring import show
 from wfdsl import analyze
-from wfdsl.language.constrained import gbnf, llguidance_lark, max_tokens_for
+from wfdsl.language.constrained import gbnf, max_tokens_for
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.local import LocalServer, ServedModel, model_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 MAX_PROSE, MAX_SUBTASK = 60, 60  # characters; short, so that a sample takes a second or two
 FREE_TOKENS = 256  # for a completion without the grammar, which need not end by itself
@@ -34,7 +29,6 @@ COMBINATIONS = [(pool_size, max_steps) for max_steps in range(1, 6) for pool_siz
 FEW = 10  # samples, unless asked for more: a minute or two
 ORDER = 11  # steps through the 35 combinations, so that a few samples already meet all sizes and limits
 PAIR_TOKENS = 32  # in which hardly any completion ends
-MASKS = 2000  # of llguidance that are timed
 QUESTIONS = (
     "Sam reads 20 pages a day. How many pages does he read in 5 days?",
     "Write a short poem about the sea, then improve it.",
@@ -112,119 +106,11 @@ async def sample(client: openai.AsyncOpenAI, index: int, *, constrained: bool, m
     )
 
 
-def mask_table() -> Table:
-    """What llguidance takes for a token: a mask over the vocabulary, and going on by a token that it allows."""
-    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Vocabulary()))
-    table = Table(title=f"llguidance over the {tokenizer.vocab_size:,} tokens of SmolLM2, random texts")
-    for heading in ("max_steps", "grammar ms", "median us per token", "99 % below us", "texts", "strictly valid"):
-        table.add_column(heading, justify="right")
-    for max_steps in (1, 5):
-        begun = time.perf_counter()
-        matcher = llguidance.LLMatcher(tokenizer, llguidance_lark(range(7), max_steps))
-        made_ms = (time.perf_counter() - begun) * 1e3
-        times, texts = _walks(matcher, tokenizer, random.Random(1))
-        valid = sum(analyze(text, pool=7, max_steps=max_steps, profile="strict").ok for text in texts)
-        typical, slow = statistics.median(times), statistics.quantiles(times, n=100)[-1]
-        table.add_row(str(max_steps), f"{made_ms:.1f}", f"{typical:.0f}", f"{slow:.0f}", str(len(texts)), str(valid))
-    return table
-
-
-def _walks(
-    matcher: llguidance.LLMatcher, tokenizer: llguidance.LLTokenizer, chance: random.Random
-) -> tuple[list[float], list[str]]:
-    """Microseconds of each token, and the texts that were written."""
-    times: list[float] = []
-    texts: list[str] = []
-    while len(times) < MASKS:
-        matcher.reset()
-        written: list[int] = []
-        while not matcher.is_stopped():
-            begun = time.perf_counter()
-            mask = matcher.compute_bitmask()
-            asked = time.perf_counter()
-            token = _drawn(mask, chance)
-            drawn = time.perf_counter()
-            matcher.consume_token(token)
-            times.append((time.perf_counter() - drawn + asked - begun) * 1e6)
-            written.append(token)
-        if matcher.is_error():
-            raise RuntimeError(matcher.get_error())
-        texts.append(tokenizer.decode_bytes(written[:-1]).decode())
-    return times, texts
-
-
-def _drawn(mask: bytes, chance: random.Random) -> int:
-    """One of the tokens whose bit is set."""
-    places = [index for index, byte in enumerate(mask) if byte]
-    place = chance.choice(places)
-    return 8 * place + chance.choice([bit for bit in range(8) if mask[place] >> bit & 1])
-
-
-class Vocabulary:
-    """SmolLM2's tokens as llguidance wants them."""
-
-    def __init__(self) -> None:
-        listed = gguf_tokens(model_file(WorkerEntry(name="conductor", provider="local")))
-        self.special_token_ids = [index for index, token in enumerate(listed) if token.startswith("<|")]
-        self.eos_token_id = listed.index("<|im_end|>")
-        self.bos_token_id = None
-        self.tokens = [bytes(BYTE_OF[char] for char in token) for token in listed]
-
-    def __call__(self, text: bytes) -> list[int]:
-        """Tokens for a text: one for each byte, since none is asked for but to look at."""
-        return [self.tokens.index(bytes([byte])) for byte in text]
-
-
-def _byte_level() -> dict[str, int]:
-    """GPT-2's way to write bytes as characters: those that are seen stand for themselves, the others follow U+0100."""
-    seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    hidden = [byte for byte in range(0x100) if byte not in seen]
-    return {chr(byte): byte for byte in seen} | {chr(0x100 + index): byte for index, byte in enumerate(hidden)}
-
-
-BYTE_OF = _byte_level()
-GGUF_SIZES = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), (1, 1, 2, 2, 4, 4, 4, 1, 8, 8, 8), strict=True))
-GGUF_STRING, GGUF_ARRAY = 8, 9
-
-
-def gguf_tokens(path: Path) -> list[str]:
-    """The tokens of a model file."""
-    with path.open("rb") as file:
-        file.seek(16)  # after the magic, the version and the number of tensors
-        for _ in range(_number(file, 8)):
-            key, value = _text(file), _value(file, _number(file, 4))
-            if key == "tokenizer.ggml.tokens":
-                return list(value)
-    raise ValueError(f"{path} lists no tokens")
-
-
-def _value(file: BinaryIO, kind: int) -> Any:
-    if kind == GGUF_STRING:
-        return _text(file)
-    if kind == GGUF_ARRAY:
-        kind, count = _number(file, 4), _number(file, 8)
-        return [_value(file, kind) for _ in range(count)]
-    return file.read(GGUF_SIZES[kind])
-
-
-def _text(file: BinaryIO) -> str:
-    return file.read(_number(file, 8)).decode()
-
-
-def _number(file: BinaryIO, size: int) -> int:
-    return int.from_bytes(file.read(size), "little")
-
-
 def main(count: int = FEW, free: int = FEW) -> None:
     """Print the table, and what the grammar let through that is not valid: there should be nothing."""
-    Console().print(mask_table())
     taken, added_ms = asyncio.run(samples(count, free))
-    table = Table(title="SmolLM2-135M, untrained, temperature 1")
-    for heading in ("completions", "max_steps", "samples", "cut", "strictly valid", "tokens", "ms per token"):
-        table.add_column(heading, justify="left" if heading == "completions" else "right")
-    for row in _rows(taken):
-        table.add_row(*row)
-    Console().print(table)
+    headings = "completions", "max_steps", "samples", "cut", "strictly valid", "tokens", "ms per token"
+    show("SmolLM2-135M, untrained, temperature 1", headings, _rows(taken))
     low, middle, high = statistics.quantiles(added_ms, n=4)
     print(
         f"llama.cpp's overhead per token, over {len(added_ms)} pairs: median {middle:.1f} ms ({low:.1f} to {high:.1f})"
@@ -243,10 +129,11 @@ def _rows(taken: list[Sample]) -> Iterator[tuple[str, ...]]:
 
 
 def _row(constrained: bool, max_steps: str, group: list[Sample]) -> tuple[str, ...]:
+    kind = "grammar" if constrained else "free"
     if not group:
-        return ("grammar" if constrained else "free", max_steps, "0", *("-",) * 4)
+        return kind, max_steps, "0", *("-",) * 4
     return (
-        "grammar" if constrained else "free",
+        kind,
         max_steps,
         str(len(group)),
         str(sum(sample.cut for sample in group)),

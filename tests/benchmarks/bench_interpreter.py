@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import tempfile
 import time
 import tracemalloc
@@ -23,19 +22,21 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.table import Table
 from typing_extensions import TypedDict
 
+from tests.benchmarks.measuring import load, show
 from wfdsl import Pool, Reply, Step, Usage, WorkerEntry, Workflow, run
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
 from wfdsl.workers.entry import Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from wfdsl.protocols import Call
+
+    Start = Callable[[], Coroutine[Any, Any, Any]]
+    Row = tuple[str, str, str, str]
 
 WORKFLOW = Workflow(
     (
@@ -117,7 +118,7 @@ class GraphState(TypedDict):
     responses: Annotated[dict[int, str], merged]
 
 
-def langgraph_runner(delay_s: float) -> Callable[[], Coroutine[Any, Any, Any]] | None:
+def langgraph_runner(delay_s: float) -> Start | None:
     """The same five steps as a LangGraph graph that is compiled once; None where it is not installed."""
     if find_spec("langgraph") is None:
         return None
@@ -143,30 +144,18 @@ def langgraph_runner(delay_s: float) -> Callable[[], Coroutine[Any, Any, Any]] |
     return lambda: compiled.ainvoke({"responses": {}})
 
 
-def everything_on(pool: Pool, **more: Any) -> Callable[[], Coroutine[Any, Any, Any]]:
+def everything_on(pool: Pool) -> Start:
     """A run with budget, deadlines, limits, retries, record and events."""
     budget = Budget(calls=100, tokens=10_000_000, usd=10.0)
-    return lambda: run(
-        WORKFLOW,
-        "What is 6 times 7?",
-        pool,
-        budget=budget,
-        concurrency=16,
-        step_timeout_s=600.0,
-        on_event=_ignore,
-        **more,
-    )
+    limits: dict[str, Any] = {"budget": budget, "concurrency": 16, "step_timeout_s": 600.0}
+    return lambda: run(WORKFLOW, "What is 6 times 7?", pool, **limits, on_event=lambda event: None)
 
 
-def plain(pool: Pool) -> Callable[[], Coroutine[Any, Any, Any]]:
+def plain(pool: Pool) -> Start:
     return lambda: run(WORKFLOW, "What is 6 times 7?", pool)
 
 
-def _ignore(event: object) -> None:
-    """A listener that costs nothing itself."""
-
-
-async def us_per_step(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) -> float:
+async def us_per_step(start: Start, runs: int) -> float:
     """Processor time per step, in microseconds."""
     for _ in range(runs // 10):
         await start()
@@ -177,7 +166,7 @@ async def us_per_step(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) 
     return (time.process_time() - began) / runs / len(WORKFLOW) * 1e6
 
 
-async def makespan_s(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) -> float:
+async def makespan_s(start: Start, runs: int) -> float:
     """Seconds until runs that all start at once are over."""
     gc.collect()
     began = time.perf_counter()
@@ -185,7 +174,7 @@ async def makespan_s(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) -
     return time.perf_counter() - began
 
 
-async def kib_per_run(start: Callable[[], Coroutine[Any, Any, Any]], runs: int) -> float:
+async def kib_per_run(start: Start, runs: int) -> float:
     """The most memory that Python held while runs were in flight, per run, in KiB."""
     await start()
     gc.collect()
@@ -216,7 +205,7 @@ class Rounds:
         return median(found[name] / found[other] for found in self._found)
 
 
-def overhead(table: Table) -> None:
+def overhead() -> Iterator[Row]:
     """What a step costs with workers that answer at once."""
     starts = {
         "floor": (Floor(0.0).run, 1000),
@@ -229,15 +218,15 @@ def overhead(table: Table) -> None:
     found = Rounds({name: partial(us_per_step, *start) for name, start in starts.items()}, STEP_ROUNDS)
     for name in starts:
         target = f"<= {TARGET_STEP_RATIO:g}" if name == FULL else ""
-        table.add_row(f"step: {name}", f"{found.of(name):.1f} us", f"{found.ratio(name, 'floor'):.1f} x floor", target)
+        yield f"step: {name}", f"{found.of(name):.1f} us", f"{found.ratio(name, 'floor'):.1f} x floor", target
     if graph is None:
-        table.add_row("step: LangGraph", "not installed", "skipped", "")
+        yield "step: LangGraph", "not installed", "skipped", ""
         return
     for name, target in ((FULL, f">= {TARGET_LANGGRAPH_RATIO:g}"), (AS_IT_COMES, "")):
-        table.add_row(f"LangGraph over {name}", "", f"{found.ratio(LANGGRAPH, name):.1f} x", target)
+        yield f"LangGraph over {name}", "", f"{found.ratio(LANGGRAPH, name):.1f} x", target
 
 
-def makespans(table: Table) -> None:
+def makespans() -> Iterator[Row]:
     """How long many runs at once take beside what one would, and beside the floor."""
     gc.set_threshold(*MANY_RUNS_GC)
     runs, delay = 10_000, 2.0
@@ -245,7 +234,7 @@ def makespans(table: Table) -> None:
         took = asyncio.run(makespan_s(start, runs))
         target = f"<= {TARGET_MAKESPAN:g}" if name == FULL else ""
         ratio = f"{took / delay / LEVELS:.2f} x path"
-        table.add_row(f"makespan: {runs} x {delay:g} s, {name}", f"{took:.2f} s", ratio, target)
+        yield f"makespan: {runs} x {delay:g} s, {name}", f"{took:.2f} s", ratio, target
     runs, delay = 1000, 0.05
     starts = starts_of(delay)
     graph = langgraph_runner(delay)
@@ -255,24 +244,24 @@ def makespans(table: Table) -> None:
     for name in starts:
         target = f"<= {TARGET_MAKESPAN_OVER_FLOOR:g}" if name in (AS_IT_COMES, FULL) else ""
         ratio = f"{found.least(name) / found.least('floor'):.2f} x floor"
-        table.add_row(f"makespan: {runs} x {delay * 1000:g} ms, {name}", f"{found.least(name):.3f} s", ratio, target)
+        yield f"makespan: {runs} x {delay * 1000:g} ms, {name}", f"{found.least(name):.3f} s", ratio, target
     gc.set_threshold(*DEFAULT_GC)
 
 
-def starts_of(delay_s: float) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
+def starts_of(delay_s: float) -> dict[str, Start]:
     """How the floor and wfdsl start a run with workers that take so long."""
     return {"floor": Floor(delay_s).run, AS_IT_COMES: plain(pool_of(delay_s)), FULL: everything_on(pool_of(delay_s))}
 
 
-def memory(table: Table) -> None:
+def memory() -> Iterator[Row]:
     """What a run in flight holds."""
     for name, start in (("floor", Floor(1.0).run), (FULL, everything_on(pool_of(1.0)))):
         size = asyncio.run(kib_per_run(start, 1000))
         target = f"<= {TARGET_KIB_PER_RUN:g}" if name == FULL else ""
-        table.add_row(f"memory per run in flight: {name}", f"{size:.1f} KiB", "", target)
+        yield f"memory per run in flight: {name}", f"{size:.1f} KiB", "", target
 
 
-async def journal_cost(table: Table, folder: Path) -> None:
+async def journal_cost(folder: Path) -> Row:
     """What the journal adds to a call with a hundred calls in flight."""
     wide = Workflow((*(Step(0, f"Try {index}.") for index in range(100)), Step(0, "Pick.", "all")))
     pool, rounds = pool_of(), 10
@@ -285,36 +274,21 @@ async def journal_cost(table: Table, folder: Path) -> None:
                 await run(wide, "Q", pool, journal=store)
             times[name] = (time.perf_counter() - began) / rounds / len(wide) * 1e3
     added = times["with"] - times["without"]
-    table.add_row(
-        "journal, per call at 100 in flight", f"{added:.3f} ms", "synchronous FULL", f"< {TARGET_JOURNAL_MS:g} ms"
-    )
+    return "journal, per call at 100 in flight", f"{added:.3f} ms", "synchronous FULL", f"< {TARGET_JOURNAL_MS:g} ms"
 
 
-async def journal_size(table: Table, folder: Path) -> None:
+async def journal_size(folder: Path) -> Row:
     """What the journal keeps of a run."""
     runs, path, pool = 200, folder / "size.db", pool_of()
     with Journal(path) as journal:
         await asyncio.gather(*(run(WORKFLOW, "What is 6 times 7?", pool, journal=journal) for _ in range(runs)))
-    size = _size(path) / runs / 1000
-    table.add_row("journal, per run of five steps", f"{size:.1f} KB", "", f"<= {TARGET_JOURNAL_KB:g} KB")
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
+    size = (await asyncio.to_thread(path.stat)).st_size / runs / 1000
+    return "journal, per run of five steps", f"{size:.1f} KB", "", f"<= {TARGET_JOURNAL_KB:g} KB"
 
 
 def main() -> None:
     """Print the table."""
-    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
-    table = Table("what", "measured", "ratio", "target", title=f"load {load} on {os.cpu_count()} processors")
-    overhead(table)
-    makespans(table)
-    memory(table)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(journal_cost(table, Path(folder)))
-        asyncio.run(journal_size(table, Path(folder)))
-    Console(width=120).print(table)
-
-
-if __name__ == "__main__":
-    main()
+        journal = [asyncio.run(measure(Path(folder))) for measure in (journal_cost, journal_size)]
+    rows = [*overhead(), *makespans(), *memory(), *journal]
+    show(load(), ("what", "measured", "ratio", "target"), rows)

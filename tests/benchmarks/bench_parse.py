@@ -1,8 +1,8 @@
-"""Reading completions: the cost beside two references, and growth on texts made to be slow.
+"""Reading completions and workflow files: the cost beside two references, and growth on texts made to be slow.
 
-Run with `make bench` or `python tests/benchmarks/bench_parse.py`. Figures are ratios within one run. Two references
-evaluate each list with `ast.literal_eval`: one finds it with a single regular expression, which is the fastest way; the
-other counts brackets.
+Run with `make bench` or `python -m tests.benchmarks parse`. Workflow files are read and expanded, unchecked.
+Figures are ratios within one run. Two references evaluate each list with `ast.literal_eval`: one finds it with a single
+regular expression, which is the fastest way; the other counts brackets.
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
+from tests.benchmarks.measuring import mark, show
+from tests.language import wf_families
+from tests.language.wf_reading import ToyPool
 from wfdsl import analyze
+from wfdsl.language.file_expansion import expand
+from wfdsl.language.file_reader import read_workflow_file
+from wfdsl.language.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CORPUS = Path(__file__).parent.parent / "corpus"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "debate.wf"
 TARGET_RATIO = 2.0
+TARGET_FILE_MS = 2.0
 TARGET_EXPONENT = 1.25
 TARGET_SECONDS_PER_MB = 1.0
 SMALL, LARGE = 10_000, 1_000_000  # characters
@@ -132,43 +137,55 @@ FAMILIES: dict[str, Callable[[int], str]] = {
 
 
 def main() -> None:
-    console = Console()
-    console.print(_cost_table())
-    console.print(_growth_table())
+    """Print the tables."""
+    _costs()
+    _growth("completions", FAMILIES, _checked)
+    _growth("workflow files", {name: _sized(make) for name, make in wf_families.FAMILIES.items()}, _file)
 
 
-def _cost_table() -> Table:
-    table = Table(title=f"parse + check against two references (target: at most {TARGET_RATIO:.1f})")
-    for heading in ("completion", "regular expressions us", "bracket count us", "wfdsl us", "ratio", "ratio"):
-        table.add_column(heading, justify="right")
-    worst = []
+def _costs() -> None:
+    rows, worst = [], []
     for steps in (2, 3, 5):
         text = (CORPUS / f"typical_{steps}.txt").read_text()
         runs = [[_seconds(read, text) for read in (regular_expressions, bracket_count, _checked)] for _ in range(15)]
         fast, slow = (statistics.median(run[2] / run[which] for run in runs) for which in (0, 1))
         worst.append(fast)
         times = [f"{statistics.median(column) * 1e6:.0f}" for column in zip(*runs, strict=True)]
-        table.add_row(f"{steps} steps", *times, f"{fast:.2f}", f"{slow:.2f}")
-    table.add_row("largest", "", "", "", f"{max(worst):.2f} {_mark(max(worst), TARGET_RATIO)}", "")
-    return table
+        rows.append((f"{steps} steps", *times, f"{fast:.2f}", f"{slow:.2f}"))
+    rows.append(("largest", "", "", "", f"{max(worst):.2f} {mark(max(worst), TARGET_RATIO)}", ""))
+    headings = "completion", "regular expressions us", "bracket count us", "wfdsl us", "ratio", "ratio"
+    show(f"parse + check against two references (target: at most {TARGET_RATIO:.1f})", headings, rows)
+    _file(EXAMPLE.read_text("utf-8"))  # the grammar is built once
+    short = 1e3 * min(_seconds(_file, EXAMPLE.read_text("utf-8"), times=1) for _ in range(50))
+    print(f"{EXAMPLE.name}: {short:.2f} ms (target {TARGET_FILE_MS:g} ms: {mark(short, TARGET_FILE_MS)})")
 
 
-def _growth_table() -> Table:
-    table = Table(title=f"growth from 10 KB to 1 MB (target: exponent at most {TARGET_EXPONENT}, 1 s per MB)")
-    for heading in ("family", "10 KB ms", "1 MB ms", "exponent", ""):
-        table.add_column(heading, justify="left" if heading == "family" else "right")
-    for name, make in FAMILIES.items():
+def _growth(what: str, families: dict[str, Callable[[int], str]], read: Callable[[str], Any]) -> None:
+    rows = []
+    for name, make in families.items():
         small, large = make(SMALL), make(LARGE)
-        few = min(_seconds(_checked, small, times=3) for _ in range(3))
-        many = min(_seconds(_checked, large, times=1) for _ in range(2))
+        few = min(_seconds(read, small, times=3) for _ in range(3))
+        many = min(_seconds(read, large, times=1) for _ in range(2))
         exponent = math.log(many / few) / math.log(len(large) / len(small))
-        fine = exponent <= TARGET_EXPONENT and many / (len(large) / 1e6) <= TARGET_SECONDS_PER_MB
-        table.add_row(name, f"{few * 1e3:.2f}", f"{many * 1e3:.0f}", f"{exponent:.2f}", "ok" if fine else "MISSED")
-    return table
+        per_mb = mark(many / (len(large) / 1e6), TARGET_SECONDS_PER_MB) if read is _checked else ""
+        shown = f"{few * 1e3:.2f}", f"{many * 1e3:.0f}", f"{exponent:.2f} {mark(exponent, TARGET_EXPONENT)}"
+        rows.append((name, *shown, per_mb))
+    headings = what, "10 KB ms", "1 MB ms", f"exponent, at most {TARGET_EXPONENT}", "at most 1 s per MB"
+    show(f"growth from 10 KB to 1 MB: {what}", headings, rows)
 
 
 def _checked(text: str) -> None:
     analyze(text, pool=7, profile="strict")
+
+
+def _file(text: str) -> None:
+    tree, _ = read_workflow_file(Source(text))
+    expand(tree, pool=ToyPool())
+
+
+def _sized(make: Callable[[int], str]) -> Callable[[int], str]:
+    """A family of workflow files by the characters of a text, not by its items."""
+    return lambda chars: make(max(1, int(chars / (len(make(1000)) / 1000))))
 
 
 def _seconds(read: Callable[[str], Any], text: str, *, times: int = 100) -> float:
@@ -176,11 +193,3 @@ def _seconds(read: Callable[[str], Any], text: str, *, times: int = 100) -> floa
     for _ in range(times):
         read(text)
     return (time.process_time() - start) / times
-
-
-def _mark(figure: float, target: float) -> str:
-    return "ok" if figure <= target else "MISSED"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,13 @@
 """Building a Conductor's prompt: what one costs, with each shipped template set.
 
-Run with `make bench` or `python -m tests.benchmarks.bench_prompt`.
+Run with `make bench` or `python -m tests.benchmarks prompt`.
 """
 
 from __future__ import annotations
 
 import timeit
 
-from rich.console import Console
-from rich.table import Table
-
+from tests.benchmarks.measuring import show
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt, shipped_prompts
 from wfdsl.workers.pool import Pool
@@ -27,11 +25,5 @@ def microseconds(name: str) -> float:
 
 def main() -> None:
     """Print the table."""
-    table = Table("template set", "µs", title=f"prompts of seven workers (target {TARGET_MICROSECONDS:g} µs)")
-    for name in shipped_prompts():
-        table.add_row(name, f"{microseconds(name):.1f}")
-    Console().print(table)
-
-
-if __name__ == "__main__":
-    main()
+    title = f"prompts of seven workers (target {TARGET_MICROSECONDS:g} µs)"
+    show(title, ("template set", "µs"), ((name, f"{microseconds(name):.1f}") for name in shipped_prompts()))

@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from tests.benchmarks.connection import Connection
+from tests.benchmarks.measuring import processor_ms, resident_mib
+from tests.running_server import RunningServer
 from wfdsl import Pool
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
@@ -29,7 +29,6 @@ AT_ONCE, DELAY_S, WAITING, WAIT_S = 1000, 0.05, 10_000, 2.0
 REQUESTS = int(os.environ.get("WFDSL_REQUESTS", "50000"))
 TASKS = [Task(id="t", question="Q?", gold="yes", kind="text")]
 ONE = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
-THREE = 'model_id = [0, 0, 0]\nsubtasks = ["a", "b", "c"]\naccess_list = [[], [0], [1]]'
 
 
 def pool(delay_s: float, **limits: int) -> Pool:
@@ -59,19 +58,6 @@ def serve(folder: Path) -> None:
         answer(app, listening, 5.0, lambda: print(address_of(listening), file=sys.stderr, flush=True))
 
 
-def resident_mib(pid: int) -> float:
-    """The memory of a process."""
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1024
-
-
-def processor_s(pid: int) -> float:
-    """Seconds of processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 async def ask(port: int, count: int, at_once: int, *, first: int = 0) -> tuple[list[float], int, float]:
     """Seconds of each request, how many failed, and seconds of all."""
     left, seconds, failed = iter(range(first, first + count)), list[float](), 0
@@ -80,9 +66,8 @@ async def ask(port: int, count: int, at_once: int, *, first: int = 0) -> tuple[l
     async def work(connection: Connection) -> None:
         nonlocal failed
         for number in left:
-            took, answer = await connection.ask(
-                json.dumps({"task": "t", "completion": ONE, "sample_id": f"s{number}"}).encode()
-            )
+            asked = {"task": "t", "completion": ONE, "sample_id": f"s{number}"}
+            took, answer = await connection.ask(json.dumps(asked).encode())
             seconds.append(took)
             failed += json.loads(answer).get("score") != 1.0
 
@@ -94,24 +79,22 @@ async def ask(port: int, count: int, at_once: int, *, first: int = 0) -> tuple[l
 
 
 def over_http(folder: Path) -> None:
-    command = [sys.executable, "-m", "tests.benchmarks.bench_reward_server", str(folder)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        port = int(server.stderr.readline().rpartition(":")[2])
-        seconds, failed, total = asyncio.run(ask(port, AT_ONCE, AT_ONCE))
-        worst = sorted(seconds)[int(len(seconds) * 0.99)]
-        print(f"{AT_ONCE} requests at once, workers of {DELAY_S * 1000:.0f} ms: {failed} failed, ", end="")
-        print(f"{total:.2f} s in all, median {statistics.median(seconds):.2f} s, 99th percentile {worst:.2f} s")
-        done = AT_ONCE
-        print(f"after {done:6} requests: {resident_mib(server.pid):6.1f} MiB", flush=True)
-        for until in (REQUESTS // 5 * part for part in range(1, 6)):
-            before = processor_s(server.pid)
-            _, failed, total = asyncio.run(ask(port, until - done, 64, first=done))
-            memory, rate, used_s = resident_mib(server.pid), (until - done) / total, processor_s(server.pid) - before
-            print(f"after {until:6} requests: {memory:6.1f} MiB, {rate:5.0f} a second", end="")
-            print(f", {used_s / (until - done) * 1000:.2f} ms of a processor for each, {failed} failed", flush=True)
-            done = until
-        server.terminate()
+    server = RunningServer(Path.cwd(), "-m", "tests.benchmarks.bench_reward_server", str(folder))
+    port, pid = int(server.url.rpartition(":")[2]), server.process.pid
+    seconds, failed, total = asyncio.run(ask(port, AT_ONCE, AT_ONCE))
+    worst = sorted(seconds)[int(len(seconds) * 0.99)]
+    print(f"{AT_ONCE} requests at once, workers of {DELAY_S * 1000:.0f} ms: {failed} failed, ", end="")
+    print(f"{total:.2f} s in all, median {statistics.median(seconds):.2f} s, 99th percentile {worst:.2f} s")
+    done = AT_ONCE
+    print(f"after {done:6} requests: {resident_mib(pid):6.1f} MiB", flush=True)
+    for until in (REQUESTS // 5 * part for part in range(1, 6)):
+        before = processor_ms(pid)
+        _, failed, total = asyncio.run(ask(port, until - done, 64, first=done))
+        used_ms = (processor_ms(pid) - before) / (until - done)
+        print(f"after {until:6} requests: {resident_mib(pid):6.1f} MiB, {(until - done) / total:5.0f} a second", end="")
+        print(f", {used_ms:.2f} ms of a processor for each, {failed} failed", flush=True)
+        done = until
+    server.stop()
 
 
 async def waiting(folder: Path) -> None:

@@ -15,9 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
+from tests.benchmarks.measuring import load, show
 from wfdsl.grading.code import grade_program
 from wfdsl.grading.sandbox import Sandbox
 from wfdsl.tasks.task import CodeTests
@@ -32,22 +30,18 @@ FUNCTION = CodeTests(style="function", inputs=("[1]", "[2]", "[3]"), expected=("
 CHECKER = CodeTests(style="program", entry_point="f", checker="assert f(1) == 2\nassert f(2) == 3\nassert f(3) == 4")
 
 
-async def timed(
-    act: Callable[[], Awaitable[object]], runs: int, before: Callable[[], Awaitable[object]] | None = None
-) -> list[float]:
-    """Milliseconds of each of so many runs, one after the other; what is done before each does not count."""
+async def timed(act: Callable[[], Awaitable[object]], runs: int) -> list[float]:
+    """Milliseconds of each of so many runs, one after the other."""
     taken = []
     for _ in range(runs):
-        if before is not None:
-            await before()
         begun = time.perf_counter()
         await act()
         taken.append((time.perf_counter() - begun) * 1e3)
     return taken
 
 
-async def costs(sandbox: Sandbox) -> Table:
-    """What one run of each kind takes."""
+async def costs(sandbox: Sandbox) -> None:
+    """Print what one run of each kind takes."""
     program = "def f(x): return x + 1"
 
     async def run() -> object:
@@ -58,18 +52,12 @@ async def costs(sandbox: Sandbox) -> Table:
         "function, 3 tests": lambda: grade_program(program, FUNCTION, sandbox=sandbox),
         "checking text, 3 calls (two processes)": lambda: grade_program(program, CHECKER, sandbox=sandbox),
     }
-    table = Table(title=f"one after the other, {RUNS} times; load of the machine {os.getloadavg()[0]:.1f}")
-    for heading in ("what", "median ms", "fastest ms"):
-        table.add_column(heading, justify="left" if heading == "what" else "right")
+    rows = []
     for name, act in kinds.items():
         await act()
-        table.add_row(name, *typical(await timed(act, RUNS)))
-    return table
-
-
-def typical(taken: list[float]) -> tuple[str, str]:
-    """The median and the shortest of some times."""
-    return f"{statistics.median(taken):.2f}", f"{min(taken):.2f}"
+        taken = await timed(act, RUNS)
+        rows.append((name, f"{statistics.median(taken):.2f}", f"{min(taken):.2f}"))
+    show(f"one after the other, {RUNS} times; {load()}", ("what", "median ms", "fastest ms"), rows)
 
 
 async def lag(sandbox: Sandbox) -> str:
@@ -126,13 +114,13 @@ def rows_of(folder: str | None) -> list[dict[str, str]]:
 
 async def report(rows: list[dict[str, str]]) -> None:
     """Print everything."""
-    console, sandbox = Console(), Sandbox()
+    sandbox = Sandbox()
     begun = time.perf_counter()
     await sandbox.probe()
-    console.print(f"test of the isolation, once for each process: {(time.perf_counter() - begun) * 1e3:.0f} ms")
-    console.print(await costs(sandbox))
-    console.print(await lag(sandbox))
-    console.print(await human_eval(sandbox, rows) if rows else "HumanEval left out: WFDSL_DATA names no folder")
+    print(f"test of the isolation, once for each process: {(time.perf_counter() - begun) * 1e3:.0f} ms")
+    await costs(sandbox)
+    print(await lag(sandbox))
+    print(await human_eval(sandbox, rows) if rows else "HumanEval left out: WFDSL_DATA names no folder")
 
 
 def main() -> None:

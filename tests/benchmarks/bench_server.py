@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,10 +20,9 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Final, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
 from tests.benchmarks.connection import Connection
+from tests.benchmarks.measuring import load, processor_ms, resident_mib, show
+from tests.running_server import RunningServer
 
 CONNECTIONS: Final = 200
 ROUNDS: Final = 10
@@ -74,20 +70,13 @@ def floor(reply: str) -> None:
 
 
 @contextmanager
-def running(command: list[str], folder: Path) -> Iterator[tuple[int, int]]:
+def running(folder: Path, *arguments: str) -> Iterator[tuple[int, int]]:
     """A server as a process of its own; its port and its process id."""
-    env = {**os.environ, "WFDSL_HOME": str(folder / "home"), "PYTHONPATH": os.getcwd()}  # noqa: PTH109
-    with (folder / "log").open("w+") as log:
-        process = subprocess.Popen([sys.executable, *command], cwd=folder, env=env, stderr=log)
-        try:
-            while not (found := re.search(r"http://127.0.0.1:(\d+)", (folder / "log").read_text())):
-                if process.poll() is not None:
-                    raise SystemExit((folder / "log").read_text())
-                time.sleep(0.05)
-            yield int(found[1]), process.pid
-        finally:
-            process.terminate()
-            process.wait(30)
+    server = RunningServer(folder, *arguments, env={"PYTHONPATH": str(Path.cwd())})
+    try:
+        yield int(server.url.split(":")[2].partition("/")[0]), server.process.pid
+    finally:
+        server.stop()
 
 
 async def at_once(connections: list[Connection]) -> list[float]:
@@ -122,9 +111,9 @@ async def measured(port: int, pid: int, how: Callable[[list[Connection]], Awaita
     """One server under one kind of load."""
     connections = [Connection(port, PATH) for _ in range(CONNECTIONS)]
     await _asked(connections, APART_S)
-    before = _processor_ms(pid)
+    before = processor_ms(pid)
     added = [(seconds - PATH_S) * 1e3 for seconds in await how(connections)]
-    used = _processor_ms(pid) - before
+    used = processor_ms(pid) - before
     await asyncio.gather(*(each.close() for each in connections))
     return Found(added, used / len(added), sum(each.failures for each in connections))
 
@@ -135,7 +124,7 @@ async def memory(port: int, pid: int) -> tuple[list[float], float, int]:
     began = time.perf_counter()
     for _ in range(10):
         await asyncio.gather(*(_repeated(each, REQUESTS // CONNECTIONS // 10) for each in connections))
-        sizes.append(_resident_mib(pid))
+        sizes.append(resident_mib(pid))
     rate = REQUESTS / (time.perf_counter() - began)
     await asyncio.gather(*(each.close() for each in connections))
     return sizes, rate, sum(each.failures for each in connections)
@@ -146,62 +135,32 @@ async def _repeated(connection: Connection, times: int) -> None:
         await connection.ask(BODY)
 
 
-def _resident_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def _processor_ms(pid: int) -> float:
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") * 1e3
-
-
-def _row(table: Table, name: str, found: Found, target: str) -> None:
+def _row(name: str, found: Found, target: str = "") -> tuple[str, ...]:
     added = found.added_ms
     shown = f"{median(added):.1f} ms", f"{quantiles(added, n=100)[98]:.1f} ms", f"{found.processor_ms:.2f} ms"
-    table.add_row(name, *shown, f"{found.failures} of {len(added)}", target)
+    return name, *shown, f"{found.failures} of {len(added)}", target
 
 
 def main() -> None:
     """Print the table."""
-    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
-    title = f"{CONNECTIONS} requests at a time, load {load} on {os.cpu_count()} processors"
-    table = Table(
-        "what is added to 100 ms", "median", "99th percentile", "processor", "failures", "target", title=title
-    )
+    title, rows = f"{CONNECTIONS} requests at a time, {load()}", []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pool.toml").write_text(POOL)
         (folder / "two.wf").write_text(WORKFLOW)
-        options = (
-            "--pool",
-            "pool.toml",
-            "--workflow",
-            "two.wf",
-            "--port",
-            "0",
-            "--set",
-            f"serve.max_requests={2 * CONNECTIONS!s}",
-        )
-        with running(["-m", "wfdsl", "serve", *options], folder) as (port, pid):
+        files = ("--pool", str(folder / "pool.toml"), "--workflow", str(folder / "two.wf"), "--port", "0")
+        serve = ("-m", "wfdsl", "serve", *files, "--set", f"serve.max_requests={2 * CONNECTIONS}")
+        with running(folder, *serve) as (port, pid):
             reply = asyncio.run(Connection(port, PATH).ask(BODY))[1].decode()
-            other = folder / "floor"
-            other.mkdir()
-            with running(["-m", "tests.benchmarks.bench_server", "floor", reply], other) as (floor_port, floor_pid):
+            with running(folder, "-m", "tests.benchmarks.bench_server", "floor", reply) as (floor_port, floor_pid):
                 for what, how in (("at once", at_once), ("one after the other", apart)):
-                    _row(table, f"{what}: floor", asyncio.run(measured(floor_port, floor_pid, how)), "")
+                    rows.append(_row(f"{what}: floor", asyncio.run(measured(floor_port, floor_pid, how))))
                     target = f"<= {TARGET_MEDIAN_MS:g}, {TARGET_P99_MS:g} ms"
-                    _row(table, f"{what}: wfdsl serve", asyncio.run(measured(port, pid, how)), target)
-            other = folder / "unkept"
-            other.mkdir()
-            files = ("--pool", str(folder / "pool.toml"), "--workflow", str(folder / "two.wf"))
-            with running(["-m", "wfdsl", "serve", *options, *files, "--set", "run.journal=false"], other) as (
-                free_port,
-                free_pid,
-            ):
-                _row(table, "one after the other, no journal", asyncio.run(measured(free_port, free_pid, apart)), "")
+                    rows.append(_row(f"{what}: wfdsl serve", asyncio.run(measured(port, pid, how)), target))
+            with running(folder, *serve, "--set", "run.journal=false") as (free_port, free_pid):
+                rows.append(_row("one after the other, no journal", asyncio.run(measured(free_port, free_pid, apart))))
             sizes, rate, failures = asyncio.run(memory(port, pid))
-    Console(width=120).print(table)
+    show(title, ("what is added to 100 ms", "median", "99th percentile", "processor", "failures", "target"), rows)
     grown = sizes[-1] - sizes[0]
     shown = " ".join(f"{size:.0f}" for size in sizes)
     print(f"{REQUESTS} requests, {failures} failed, {rate:.0f} a second; MiB after each tenth: {shown}")

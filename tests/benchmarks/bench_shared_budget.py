@@ -10,9 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-from rich.table import Table
-
+from tests.benchmarks.measuring import show
 from tests.server.provider import Provider
 from tests.server.shared_budget import spend
 
@@ -21,7 +19,7 @@ REQUESTS: Final = 1_000
 
 def main() -> None:
     """Print the table."""
-    table = Table("servers", "answered", "refused", "lost", "paid of the budget", "requests a second")
+    rows = []
     for processes, kill in ((2, False), (2, True), (4, False), (4, True)):
         provider = Provider()
         with tempfile.TemporaryDirectory() as folder:
@@ -31,7 +29,8 @@ def main() -> None:
         share = f"{found.paid_usd / found.limit_usd:.1%}" + (", EXCEEDED" if found.paid_usd > found.limit_usd else "")
         name = f"{processes}, one killed" if kill else str(processes)
         counts = statuses[200], statuses[429], statuses[0]
-        table.add_row(name, *map(str, counts), share, f"{REQUESTS / found.seconds:.0f}")
+        rows.append((name, *map(str, counts), share, f"{REQUESTS / found.seconds:.0f}"))
         if other := {status: count for status, count in statuses.items() if status not in (0, 200, 429)}:
             print(f"{name}: other statuses {other}")
-    Console(width=100).print(table)
+    headings = "servers", "answered", "refused", "lost", "paid of the budget", "requests a second"
+    show(f"{REQUESTS} requests with one key", headings, rows)

@@ -11,8 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+from tests.benchmarks.measuring import mark, show
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "plan-solve-verify.wf"
@@ -31,15 +30,13 @@ def main() -> None:
     for _ in range(ROUNDS):
         for name, arguments, _ in COMMANDS:
             seconds[name].append(_cpu_seconds(arguments))
-    table = Table(title="start-up, as multiples of bare python")
-    for heading in ("command", "CPU ms", "multiple", "target"):
-        table.add_column(heading, justify="left" if heading == "command" else "right")
     bare = statistics.median(seconds[COMMANDS[0][0]])
+    rows = []
     for name, _, target in COMMANDS:
         median = statistics.median(seconds[name])
-        verdict = "" if target is None else f"{target:.0f} {'ok' if median / bare <= target else 'MISSED'}"
-        table.add_row(name, f"{median * 1e3:.0f}", f"{median / bare:.1f}", verdict)
-    Console().print(table)
+        verdict = "" if target is None else f"{target:.0f} {mark(median / bare, target)}"
+        rows.append((name, f"{median * 1e3:.0f}", f"{median / bare:.1f}", verdict))
+    show("start-up, as multiples of bare python", ("command", "CPU ms", "multiple", "target"), rows)
 
 
 def _cpu_seconds(arguments: list[str]) -> float:
@@ -51,7 +48,3 @@ def _cpu_seconds(arguments: list[str]) -> float:
 def _children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-if __name__ == "__main__":
-    main()

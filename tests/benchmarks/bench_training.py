@@ -22,8 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from tests.benchmarks.measuring import show
 
 ROUNDS = 3
 ITERATIONS = 8
@@ -45,16 +44,12 @@ def main() -> None:
         return
     steps = ROUNDS * (ITERATIONS - 1 - SKIPPED)
     of = f"{PRESET} on the Conductor that ships, {processes.count} process{'es' * (processes.count > 1)}"
-    table = Table(title=f"Seconds per step, {of}, median of {steps} in {ROUNDS} turns")
-    for column in ("", "s per step", "ratio"):
-        table.add_column(column, justify="left" if not column else "right")
-    table.add_row("plain TRL, constant reward", f"{plain:.2f}", "1.00")
-    for name, seconds in ours.items():
-        table.add_row(name, f"{seconds:.2f}", f"{seconds / plain:.2f}")
-    console = Console()
-    console.print(table)
+    ways = {"plain TRL, constant reward": plain, **ours}
+    rows = [(name, f"{seconds:.2f}", f"{seconds / plain:.2f}") for name, seconds in ways.items()]
+    title = f"Seconds per step, {of}, median of {steps} in {ROUNDS} turns"
+    show(title, ("", "s per step", "ratio"), rows)
     target = 1.10 if processes.count == 1 else 1.15
-    console.print(f"target: at most {target} for one execution, with nothing shared; completions valid: {valid:.0%}")
+    print(f"target: at most {target} for one execution, with nothing shared; completions valid: {valid:.0%}")
 
 
 def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], float]:
