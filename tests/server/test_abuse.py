@@ -15,8 +15,8 @@ import pytest
 
 from wfdsl.server.keys import make_key
 
-from .conftest import POOL, WORKFLOW, ServerProcess
-from .provider import CONDUCTOR, Provider
+from .conftest import FILES, ServerProcess, prepare
+from .provider import Provider
 
 pytestmark = pytest.mark.slow
 ASK: Any = [{"role": "user", "content": "Why?"}]
@@ -29,9 +29,8 @@ class Target:
         self.workers = Provider()
         path = str(folder / "keys.toml")
         self.keys = {name: make_key(path, name, {}) for name in ("ann", "eve")}
-        (folder / "pool.toml").write_text(POOL.format(url=self.workers.url, conductor=CONDUCTOR))
-        (folder / "two.wf").write_text(WORKFLOW)
-        self.server = ServerProcess(folder, "--pool", "pool.toml", "--workflow", "two.wf", "--keys", path)
+        prepare(folder, self.workers.url)
+        self.server = ServerProcess(folder, *FILES, "--keys", path)
 
     def headers(self, who: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.keys[who]}"}
@@ -75,71 +74,51 @@ def body(**more: Any) -> bytes:
     return json.dumps({"model": "two", "messages": ASK, **more}).encode()
 
 
-@pytest.mark.parametrize("path", ["/chat/completions", "/responses"])
-@pytest.mark.parametrize(
-    ("content", "status"),
-    [
-        (b"", 400),
-        (b"{", 400),
-        (b"null", 400),
-        (b'{"model": "\xff\xfe"}', 400),
-        (b'{"model": "two", "messages": ' + b"[" * 200_000, 400),
-        (b'{"model": ' + b"9" * 5000 + b"}", 400),
-        (b'{"model": NaN}', 400),
-        (b'{"model": "two", "stop": "\\ud800", "input": "x", "messages": [{"role": "user", "content": "x"}]}', 400),
-        ('{"model": "two", "input": "x", "messages": [{"role": "user", "content": "x"}]}'.encode("utf-16"), 400),
-        (b'{"model": "two", "input": [{"type": {"a": []}}], "messages": [{"role": {"a": []}}]}', 400),
-        (b'{"model": "two", "input": [{"role": "king", "content": "x"}], "messages": [{"role": "root"}]}', 400),
-        (b'{"model": "../../etc/passwd", "input": "x", "messages": [{"role": "user", "content": "x"}]}', 404),
-        (b"x" * 50_000_000, 413),
-    ],
-    ids=[
-        "empty",
-        "cut",
-        "null",
-        "not UTF-8",
-        "deep",
-        "long number",
-        "NaN",
-        "half a pair",
-        "UTF-16",
-        "types",
-        "roles",
-        "path",
-        "50 MB",
-    ],
-)
-def test_bodies(target: Target, path: str, content: bytes, status: int) -> None:
-    try:
-        reply = target.post(path, content)
-    except (httpx2.NetworkError, httpx2.RemoteProtocolError):
-        assert status == 413  # refused before it was read
-        return
+BODIES = {
+    "empty": b"",
+    "cut": b"{",
+    "null": b"null",
+    "not UTF-8": b'{"model": "\xff\xfe"}',
+    "deep": b'{"model": "two", "messages": ' + b"[" * 200_000,
+    "long number": b'{"model": ' + b"9" * 5000 + b"}",
+    "NaN": b'{"model": NaN}',
+    "half a pair": body(stop="\ud800", input="x"),
+    "UTF-16": body(input="x").decode().encode("utf-16"),
+    "types": b'{"model": "two", "input": [{"type": {"a": []}}], "messages": [{"role": {"a": []}}]}',
+    "roles": b'{"model": "two", "input": [{"role": "king", "content": "x"}], "messages": [{"role": "root"}]}',
+    "path": body(model="../../etc/passwd", input="x"),
+}
 
-    assert reply.status_code == status
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/responses"])
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies(target: Target, path: str, name: str) -> None:
+    reply = target.post(path, BODIES[name])
+
+    assert reply.status_code == (404 if name == "path" else 400)
     assert reply.json()["error"]["message"]
     assert target.workers.bodies == []
 
 
 @pytest.mark.parametrize(
-    ("path", "status"),
+    "path",
     [
-        ("/v1/models/../../../etc/passwd", 404),
-        ("/v1/models/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404),
-        ("/v1/models/%00", 404),
-        ("/v1/models/%ff", 404),
-        ("//v1/models", 404),
-        ("/v1/models/" + "a" * 8000, 404),
-        ("http://evil.example/v1/models", 404),
-        ("/v1/chat/completions/..", 404),
-        ("*", 404),
+        "/v1/models/../../../etc/passwd",
+        "/v1/models/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/v1/models/%00",
+        "/v1/models/%ff",
+        "//v1/models",
+        "/v1/models/" + "a" * 8000,
+        "http://evil.example/v1/models",
+        "/v1/chat/completions/..",
+        "*",
     ],
 )
-def test_paths(target: Target, path: str, status: int) -> None:
+def test_paths(target: Target, path: str) -> None:
     key = target.headers("eve")["Authorization"]
     reply = target.raw(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {key}\r\n\r\n".encode())
 
-    assert reply.startswith(f"HTTP/1.1 {status}".encode())
+    assert reply.startswith(b"HTTP/1.1 404")
     assert b"root:" not in reply
 
 
