@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from wfdsl.api import analyze
+from wfdsl.api import Form, analyze
 from wfdsl.cli.main import COMMANDS, _parser
 from wfdsl.experiment import read_experiment
 from wfdsl.settings import TABLES
@@ -62,24 +62,17 @@ def test_examples_on_the_local_model_do_what_their_page_says(page: str, folder: 
     _Page(folder, with_local=True).go_through(examples_of(page, page_text(page)))
 
 
-def test_an_example_that_is_not_true_is_found(folder: Path) -> None:
-    page = "```python\n1 + 1  # -> 3\n```\n"
-
-    with pytest.raises(AssertionError, match="gives\n  2\nand the page shows\n  3"):
-        _Page(folder, with_local=False).go_through(examples_of("page.md", page))
-
-
-def test_console_output_that_is_not_true_is_found(folder: Path) -> None:
-    page = "```console\n$ wfdsl check --explain no-steps\nno-steps: all is well\n...\n```\n"
-
-    with pytest.raises(AssertionError, match="the file has no step"):
-        _Page(folder, with_local=False).go_through(examples_of("page.md", page))
-
-
-def test_an_option_that_does_not_exist_is_found_in_a_command_that_is_not_run(folder: Path) -> None:
-    page = "<!-- not run: needs a key -->\n```console\n$ wfdsl run a.wf -q Why? --question_file q.txt\n```\n"
-
-    with pytest.raises(AssertionError, match="unrecognized arguments"):
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("```python\n1 + 1  # -> 3\n```\n", "gives\n  2\nand the page shows\n  3"),
+        ("```console\n$ wfdsl check --explain no-steps\nno-steps: all is well\n...\n```\n", "the file has no step"),
+        ("<!-- not run: x -->\n```console\n$ wfdsl run a.wf -q Why? --question_file q.txt\n```\n", "unrecognized"),
+    ],
+    ids=["value", "output", "option of a command that is not run"],
+)
+def test_an_example_that_is_not_true_is_found(folder: Path, page: str, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
         _Page(folder, with_local=False).go_through(examples_of("page.md", page))
 
 
@@ -144,13 +137,10 @@ class _Page:
                 _assert_understood(command, example.place)
 
     def _take_wf(self, example: Example, *, runs: bool) -> None:
-        checked = analyze(example.text, name=example.place, form="wf")
-        codes = {found.code for found in checked.diagnostics if found.is_error}
-        assert codes == _expected(example), f"{example.place}: the errors are {codes or 'none'}"
+        _assert_verdict(example, "wf")
 
     def _take_completion(self, example: Example, *, runs: bool) -> None:
-        codes = {found.code for found in analyze(example.text).diagnostics if found.is_error}
-        assert codes == _expected(example), f"{example.place}: the errors are {codes or 'none'}"
+        _assert_verdict(example, "completion")
 
     def _take_toml(self, example: Example, *, runs: bool) -> None:
         if set(tomllib.loads(example.text)) & set(TABLES):
@@ -187,8 +177,10 @@ class _Page:
         )
 
 
-def _expected(example: Example) -> set[str]:
-    return {code.strip() for code in example.marks.get("error", "").split(",") if code.strip()}
+def _assert_verdict(example: Example, form: Form) -> None:
+    codes = {found.code for found in analyze(example.text, name=example.place, form=form).diagnostics if found.is_error}
+    expected = {code.strip() for code in example.marks.get("error", "").split(",") if code.strip()}
+    assert codes == expected, f"{example.place}: the errors are {codes or 'none'}"
 
 
 def _is_only_read(command: Command, example: Example) -> bool:
