@@ -17,7 +17,6 @@ from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.layout import Lane, place
 from wfdsl.render.model import draw
 from wfdsl.render.pictures import to_svg
-from wfdsl.render.status import StepStatus
 from wfdsl.render.text import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -117,13 +116,6 @@ def test_the_whole_subtask_is_in_the_tooltip() -> None:
     assert tooltip is not None
     assert tooltip.text == f"step 0 · worker 0 · {long.strip()}"
     assert any(line.endswith("…") for line in texts(svg))
-
-
-def test_status_is_laid_over_the_steps() -> None:
-    svg = to_svg(DEAD, status={0: StepStatus("done", 2.41, 0.0031), 2: StepStatus("failed", error="no reply")})
-
-    assert "done · 2.4 s · $0.0031" in texts(svg)
-    assert {"failed", "no reply"} <= set(texts(svg))
 
 
 def test_a_workflow_without_steps_is_drawn_and_names_that_do_not_fit_are_refused() -> None:

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import wfdsl
+from tests.interpreter.toy_workers import always, pool_of
 from wfdsl.conductor.named import named_conductor
 from wfdsl.experiment import Experiment
 from wfdsl.protocols import Call, Reply
@@ -90,18 +91,9 @@ class Delegate:
 def nesting_pool() -> wfdsl.Pool:
     """Workers 0 and 1 are plain, worker 2 is a Conductor."""
 
-    async def planning(call: Call) -> Reply:
-        return Reply("First add, then check.")
-
-    async def solving(call: Call) -> Reply:
-        return Reply("The answer is 4.")
-
-    def entry(name: str, provider: str = "function") -> wfdsl.WorkerEntry:
-        return wfdsl.WorkerEntry(name=name, provider=provider, retries=0, max_tokens=50)
-
-    return wfdsl.Pool.from_workers(
-        [(entry("plan"), planning), (entry("solve"), solving), (entry("boss", "conductor"), Delegate())]
-    )
+    workers = always("First add, then check."), always("The answer is 4."), Delegate()
+    entries = [{"name": "plan"}, {"name": "solve"}, {"name": "boss", "provider": "conductor"}]
+    return pool_of(*workers, entries=entries)
 
 
 NESTED = wfdsl.Workflow.from_lists([0, 2, 1], ["Prepare.", "Delegate it.", "Conclude."], [[], [0], [1]])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
 import sys
 import time
 import urllib.error
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.running_server import RunningServer
 from wfdsl.cli.main import main
 
 from .conftest import Ask
@@ -25,37 +24,30 @@ FILE = 'step solve by 0: "Solve it."\n'
 
 
 @pytest.fixture
-def start(journal: Path, tmp_path: Path) -> Iterator[Any]:
-    running: list[subprocess.Popen[str]] = []
+def start(tmp_path: Path) -> Iterator[Any]:
+    running: list[RunningServer] = []
 
-    def begin(*command: str) -> subprocess.Popen[str]:
-        env = {**os.environ, "WFDSL_HOME": str(journal.parent), "PYTHONUNBUFFERED": "1"}
-        words = [sys.executable, "-m", "wfdsl", *command]
-        running.append(subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True))
+    def begin(*command: str) -> RunningServer:
+        running.append(RunningServer(tmp_path, "-m", "wfdsl", *command, "--port", "0"))
         return running[-1]
 
     yield begin
-    for process in running:
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
+    for each in running:
+        each.stop(signal.SIGKILL)
 
 
-def address_in(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    for line in process.stderr:
-        if found := re.search(r"the runs are shown on (\S+)", line):
-            return found[1]
-    raise AssertionError("no address was printed")
+def address_in(server: RunningServer) -> str:
+    while not (found := re.search(r"the runs are shown on (\S+)\n", "".join(server.lines))):
+        time.sleep(0.01)
+    return found[1]
 
 
 @pytest.mark.slow
 def test_the_printed_address_shows_the_runs_and_a_signal_ends_the_command(start: Any, ask: Ask) -> None:
     ask("Is it shown?")
-    process = start("view", "--port", "0")
+    server = start("view")
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-    address = address_in(process)
+    address = address_in(server)
     page = opener.open(address, timeout=30).read().decode()
     assert "Is it shown?" in page
     with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -67,9 +59,7 @@ def test_the_printed_address_shows_the_runs_and_a_signal_ends_the_command(start:
     assert stream.readline() == b"retry: 2000\n"
 
     began = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-
-    assert process.wait(30) == 0
+    assert server.stop() == 0
     assert time.monotonic() - began < 20
     stream.close()
 
@@ -81,9 +71,9 @@ def test_the_server_shows_them_beside_its_api(start: Any, ask: Ask, tmp_path: Pa
     (tmp_path / "pool.toml").write_text(
         '[pool]\nname = "one"\n[[pool.workers]]\nname = "a"\nprovider = "scripted"\noptions = { replies = ["4"] }\n'
     )
-    process = start("serve", "--view", "--port", "0", "--pool", "pool.toml", "--workflow", "one.wf")
+    server = start("serve", "--view", "--pool", "pool.toml", "--workflow", "one.wf")
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-    address = address_in(process)
+    address = address_in(server)
 
     assert "Is it shown?" in opener.open(address, timeout=30).read().decode()
     models = opener.open(address.partition("/view")[0] + "/v1/models", timeout=30).read().decode()

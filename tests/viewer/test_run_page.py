@@ -158,24 +158,6 @@ def test_what_a_conductor_wrote_is_shown_round_by_round_with_its_problems(client
     assert analyze(exported, form="wf").workflow == TWO
 
 
-def test_a_failed_attempt_has_a_bar_of_its_own(client: TestClient, ask: Ask) -> None:
-    tries = 0
-
-    async def flaky(messages: list[dict[str, str]]) -> str:
-        nonlocal tries
-        tries += 1
-        if tries == 1:
-            raise ConnectionError("the line was busy")
-        return "4"
-
-    run = ask(workflow=ONE, pool=wfdsl.Pool.from_functions([flaky]))
-    page = client.get(f"/view/runs/{run.id}?view=time").text
-
-    wanted = ["retry", "work"] if run.status == "done" else ["retry"]
-    assert [kind for kind in ("retry", "work") if f'<rect class="{kind}"' in page] == wanted
-    assert "failed after" in page
-
-
 def test_long_texts_are_cut_and_whole_at_an_address_of_their_own(client: TestClient, ask: Ask) -> None:
     long = "x" * 150_000 + "end"
     run = ask(workflow=ONE, pool=pool_of(always(long)))
