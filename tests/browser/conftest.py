@@ -94,12 +94,10 @@ class Watched:
         self.root = root
         self.page = context.new_page()
         self.faults: list[str] = []
-        self.sizes: dict[str, int] = {}
         self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
         self.page.on("dialog", self._dialog)
         self.page.on("console", self._console)
         self.page.on("request", self._request)
-        self.page.on("response", self._response)
 
     def _dialog(self, dialog: Any) -> None:
         self.faults.append(f"dialog: {dialog.message}")
@@ -112,11 +110,6 @@ class Watched:
     def _request(self, request: Any) -> None:
         if not request.url.startswith((self.root, "file:", "data:", "blob:")):
             self.faults.append(f"request: {request.url}")
-
-    def _response(self, response: Any) -> None:
-        size = response.headers.get("content-length")
-        if size is not None:
-            self.sizes[response.url] = int(size)
 
     def go(self, path: str) -> Any:
         self.page.goto(self.root + path)

@@ -16,7 +16,7 @@ from typing import Any
 from PIL import Image
 
 import wfdsl
-from tests.viewer.conftest import conductor_of
+from tests.viewer.conftest import KEEP, conductor_of
 from wfdsl.protocols import Call, Reply, Usage, WorkerFailure
 from wfdsl.workers.entry import Prices
 
@@ -35,7 +35,6 @@ model_id = [0, 1, 2, 0]
 subtasks = ["Plan how to work out the time.", "Follow the plan.", "Solve it your own way.", "Compare both."]
 access_list = [[], [0], [], [1, 2]]
 """
-KEPT = "model_id = []\nsubtasks = []\naccess_list = []"
 REPLIES = {
     "Plan how to work out the time.": "1. Count the *whole hours* from 9:40.\n2. Count the minutes that are left.",
     "Follow the plan.": "| from | to | time |\n|---|---|--:|\n| 9:40 | 12:40 | 3 h |\n| 12:40 | 13:05 | 25 min |\n\n"
@@ -63,7 +62,7 @@ def worker(name: str, seconds: float, failures: int = 0) -> Any:
 def conducted(journal: Path) -> str:
     """The id of a Conductor's run: it is asked again once, and a call of a worker fails."""
     pool = wfdsl.Pool.from_workers([worker("planner", 0.7), worker("quick", 0.9, 1), worker("careful", 1.6)])
-    conductor = conductor_of(WRITTEN.replace("[1, 2]", "[1, 4]"), WRITTEN, KEPT)
+    conductor = conductor_of(WRITTEN.replace("[1, 2]", "[1, 4]"), WRITTEN, KEEP)
     return conductor.solve_sync("A train leaves at 9:40 and arrives at 13:05. How long?", pool, journal=journal).run.id
 
 
