@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from wfdsl import Pool, WorkerEntry, analyze
+from wfdsl import analyze
 from wfdsl.language.codes import CODES
 
 from .pages import read_page
+from .write_codes import POOL
 
 _PAGE = "docs/reference/language.md"
 _HEADER = "| written | strict | lenient | read as |"
@@ -20,9 +21,6 @@ _LISTS = {
     "subtasks": 'subtasks = ["Plan.", "Do."]',
     "access_list": "access_list = [[], [0]]",
 }
-
-
-POOL = Pool([WorkerEntry(name=name, provider="scripted") for name in ("planner", "solver")])
 
 
 class Row(NamedTuple):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wfdsl.api import analyze
 from wfdsl.cli.check import FORMS, KINDS
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import as_text
+from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
 from .pages import table
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
     from wfdsl.language.codes import Code
 
 
-async def _unused(messages: list[dict[str, Any]]) -> str:
-    raise AssertionError(messages)
-
-
-_POOL = Pool.from_functions([_unused, _unused], names=["planner", "solver"])
+POOL = Pool([WorkerEntry(name=name, provider="scripted") for name in ("planner", "solver")])
 
 
 def code_list() -> str:
@@ -44,7 +41,7 @@ def rendered(code: Code) -> str:
     if _is_file(code):
         checked = analyze(code.wrong, name="example.wf", form="wf")
     else:
-        checked = analyze(code.wrong, pool=_POOL if code.name == "worker-name" else None)
+        checked = analyze(code.wrong, pool=POOL if code.name == "worker-name" else None)
     return "\n\n".join(as_text(found, checked.source) for found in checked.diagnostics if found.code == code.name)
 
 

@@ -5,12 +5,11 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.render.drawn_workflows import DEAD, MIXED, options, workflows
+from tests.render.drawn_workflows import DEAD, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.model import draw
 from wfdsl.render.pictures import to_mermaid
-from wfdsl.render.status import StepStatus
 
 # What a label may hold: words and plain punctuation, codes, our own three tags, and anything beyond ASCII.
 LABEL = r'"(?:[\w .,?!\']|[^\x00-\x7fﬂ¶]|#\d+;|<br/>)*"'
@@ -86,10 +85,3 @@ def test_all_is_said_in_words_where_its_lines_are_left_out() -> None:
 
     assert found.count("sees all") == 2
     assert len(re.findall(r"s\d+ --> s\d+", found)) == 2
-
-
-def test_mermaid_shows_status() -> None:
-    found = to_mermaid(MIXED, status={1: StepStatus("running", 3.0), 2: StepStatus("pruned")})
-
-    assert "running · 3" in found
-    assert "pruned" in found

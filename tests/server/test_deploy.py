@@ -45,7 +45,7 @@ def test_the_image_installs_pinned_packages_from_all_files_that_the_build_includ
         assert any(Path(path).is_relative_to(one) for one in copied), path
 
 
-def test_the_unit_starts_with_options_that_there_are(tmp_path: Path) -> None:
+def test_the_unit_starts_with_options_that_there_are() -> None:
     text = (DEPLOY / "wfdsl.service").read_text()
     command = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.interpreter.toy_workers import on_test_clock
-from wfdsl.experiment import Experiment, read_experiment
+from wfdsl.experiment import read_experiment
 from wfdsl.server.app import build_app
 from wfdsl.server.models import served_models
 
@@ -78,15 +78,11 @@ class Client:
             self._events.set()
 
 
-def experiment_in(folder: Path) -> Experiment:
-    (folder / "slow.toml").write_text(POOL)
-    (folder / "three.wf").write_text(WORKFLOW)
-    return read_experiment(str(folder / "slow.toml"))
-
-
 @pytest.mark.parametrize("path", REQUESTS)
 def test_a_run_of_twenty_minutes_survives_an_idle_timer_of_five(path: str, tmp_path: Path) -> None:
-    experiment = experiment_in(tmp_path)
+    (tmp_path / "slow.toml").write_text(POOL)
+    (tmp_path / "three.wf").write_text(WORKFLOW)
+    experiment = read_experiment(str(tmp_path / "slow.toml"))
 
     async def asked() -> Client:
         models = served_models(experiment, [str(tmp_path / "three.wf")])

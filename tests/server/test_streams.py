@@ -18,16 +18,6 @@ pytestmark = pytest.mark.slow
 ASK: Any = [{"role": "user", "content": "Why?"}]
 
 
-def raw_stream(server: ServerProcess, **more: Any) -> bytes:
-    """All bytes that a streaming request gets."""
-    with begun(server, **more) as connection:
-        connection.settimeout(60)
-        found = b""
-        while piece := connection.recv(1 << 16):
-            found += piece
-    return found
-
-
 def begun(server: ServerProcess, headers: str = "", **more: Any) -> socket.socket:
     body = json.dumps({"model": "two", "messages": ASK, "stream": True, **more})
     connection = socket.create_connection(server.address, timeout=60)
@@ -42,7 +32,7 @@ def events(raw: bytes) -> list[dict[str, Any]]:
 
 
 def test_chunks_are_as_clients_expect_them(serve: Serve) -> None:
-    raw = raw_stream(serve(), stream_options={"include_usage": True})
+    raw = rest_of(begun(serve(), stream_options={"include_usage": True}))
     head, _, _ = raw.partition(b"\r\n\r\n")
     chunks = events(raw)
 

@@ -33,28 +33,27 @@ def post(client: TestClient) -> Post:
     return send
 
 
-def token_in(page: str) -> str:
-    found = re.search(r'name="token" value="(\w+)"', page)
+def part(page: str, pattern: str) -> str:
+    """What a page has in the group of a pattern."""
+    found = re.search(pattern, page, re.DOTALL)
     assert found
-    return found[1]
+    return html.unescape(found[1])
+
+
+def token_in(page: str) -> str:
+    return part(page, r'name="token" value="(\w+)"')
 
 
 def text_in(page: str) -> str:
-    found = re.search(r'<textarea name="text"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
-    assert found
-    return html.unescape(found[1])
+    return part(page, r'<textarea name="text"[^>]*>\n(.*?)</textarea>')
 
 
 def status_in(page: str) -> str:
-    found = re.search(r'<p role="status">(.*?)</p>', page)
-    assert found
-    return found[1]
+    return part(page, r'<p role="status">(.*?)</p>')
 
 
 def problem_in(page: str) -> str:
-    found = re.search(r'<p class="error" id="problem" role="alert">(.*?)</p>', page, re.DOTALL)
-    assert found
-    return html.unescape(found[1])
+    return part(page, r'<p class="error" id="problem" role="alert">(.*?)</p>')
 
 
 def test_a_workflow_file_is_drawn_and_has_its_parameters_as_fields_which_are_kept(post: Post) -> None:
