@@ -6,16 +6,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.conftest import GOOD, SEES_LATER, Command
 from wfdsl.cli.main import COMMANDS
 from wfdsl.language.check import MAX_CHARS
-
-if TYPE_CHECKING:
-    pass
 
 READING = ["check", "fmt", "show"]
 

@@ -18,7 +18,7 @@ from wfdsl.evaluation.baselines.voting import MajorityVote
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import final_part
 from wfdsl.evaluation.statistics import accuracy_of, difference_of
-from wfdsl.evaluation.trials import Trial, spent_on
+from wfdsl.evaluation.trials import Trial
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.journal import Journal
@@ -128,16 +128,6 @@ def test_an_answer_is_the_same_if_its_final_part_is(task: dict[str, Any], one: s
     assert (final_part(made, f"So. {one}") == final_part(made, one)) == (made.kind != "custom")
 
 
-async def test_cells_that_are_done_are_not_asked_again() -> None:
-    pool, (ann,) = pool_of(["42"])
-    what = evaluation(pool)
-
-    trials, _ = await trials_of(what, done=what.trials()[:2])
-
-    assert [trial.task for trial in trials] == ["toy/t2"]
-    assert len(ann.calls) == 1
-
-
 async def test_what_the_journal_holds_is_not_asked_again(tmp_path: Path) -> None:
     pool, workers = pool_of(["42"], ["42"])
     what = evaluation(pool, policies=BOTH)
@@ -154,21 +144,6 @@ async def test_what_the_journal_holds_is_not_asked_again(tmp_path: Path) -> None
     assert sorted(map(_lasting, again)) == sorted(map(_lasting, first))
     assert all(trial.replayed == trial.calls and trial.latency_s is None for trial in again)
     assert [len(worker.calls) for worker in workers] == [2 * count for count in calls]
-
-
-async def test_a_spent_budget_stops_the_evaluation_and_keeps_what_is_there(tmp_path: Path) -> None:
-    pool, (ann,) = pool_of(["42"])
-
-    with Journal(tmp_path / "journal.db") as journal:
-        trials, stopped = await trials_of(
-            evaluation(pool, count=50), journal=journal, budget=Budget(calls=20), concurrency=4
-        )
-        spent = spent_on("e", journal.path)
-
-    assert stopped.endswith("the budget of 20 calls is spent")
-    assert len(trials) == len(ann.calls) == 20
-    assert all(trial.outcome == "right" for trial in trials)
-    assert spent.calls == 20
 
 
 async def test_no_more_cells_at_a_time_than_allowed() -> None:
