@@ -65,10 +65,7 @@ PROBLEMS = [
     ("", r"there is no table \[pool\]"),
     ("pool = 5", r"there is no table \[pool\]"),
     ("[pool]\n[pols]", 'has no key "pols". Did you mean pool'),
-    (
-        '[pool]\nmax_reply_char = 5\n[[pool.workers]]\nname="a"',
-        'pool has no key "max_reply_char"..*max_reply_chars',
-    ),
+    ('[pool]\nmax_reply_char = 5\n[[pool.workers]]\nname="a"', 'pool has no key "max_reply_char"..*max_reply_chars'),
     ("[pool]", r'the pool "p" has no workers: give it at least one \[\[pool.workers\]\]'),
     ("[pool]\nworkers = 5", r"write \[\[pool.workers\]\]"),
     ("[pool]\ndefaults = 5", "pool.defaults must be a table, not int"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -165,22 +166,16 @@ async def test_no_more_cells_at_a_time_than_allowed() -> None:
 
 
 async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
-    seeds: dict[str, list[Any]] = {}
-
-    def note(call: Call) -> str:
-        seeds.setdefault(call.messages[0]["content"], []).append(call.settings.get("seed"))
-        return "42"
-
-    pool, _ = pool_of(note)
+    pool, (ann,) = pool_of(["42"])
     policies = {"a": WorkflowPolicy(ONE), "b": WorkflowPolicy(ONE)}
 
     await trials_of(evaluation(pool, policies=policies, repeats=2, count=2))
 
-    assert [len(set(found)) for found in seeds.values()] == [2, 2]
-    assert len({seed for found in seeds.values() for seed in found}) == 4
-    seeds.clear()
+    seeds = Counter((call.messages[0]["content"], call.settings["seed"]) for call in ann.calls)
+    assert list(seeds.values()) == [2] * 4
+    assert (len({asked for asked, _ in seeds}), len({seed for _, seed in seeds})) == (2, 4)
     await trials_of(evaluation(pool, seed=None))
-    assert list(seeds.values()) == [[None]] * 3
+    assert [call.settings.get("seed") for call in ann.calls[8:]] == [None] * 3
 
 
 async def test_what_cannot_be_evaluated_is_an_error_of_usage() -> None:
@@ -237,18 +232,12 @@ def _lasting(trial: Trial) -> tuple[Any, ...]:
 
 
 async def test_workers_are_asked_for_the_form_of_the_answer() -> None:
-    asked: list[str] = []
-
-    def script(call: Call) -> str:
-        asked.append(str(call.messages))
-        return "42"
-
-    pool, _ = pool_of(script)
+    pool, (ann,) = pool_of(["42"])
 
     await trials_of(evaluation(pool, tasks=tasks(1, answer_format="End with the colour.")))
 
-    assert len(asked) == 1
-    assert "End with the colour." in asked[0]
+    (call,) = ann.calls
+    assert "End with the colour." in str(call.messages)
 
 
 @pytest.mark.parametrize(("said", "outcome"), [("Right.", "right"), ("wrong", "wrong"), ("I cannot say", "wrong")])

@@ -287,7 +287,7 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_place(
         load_tasks(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["./nowhere.jsonl", "nowhere.jsonl", "nowhere"])
+@pytest.mark.parametrize("name", ["./nowhere.jsonl", "nowhere.jsonl", "nowhere", "small/eight"])
 def test_a_name_that_means_nothing_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"^{name}: "):
         load_tasks(name)
