@@ -222,7 +222,9 @@ def test_bad_input_is_code_2_with_what_to_do(
     assert message in capsys.readouterr().err
 
 
-def test_evaluations_are_compared_by_policies_and_at_equal_cost(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluations_are_compared_by_policies_at_equal_cost_and_by_strategies(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (home / "checked.wf").write_text('wfdsl 1\nstep a by bob: "Solve."\nstep b by ann sees a: "Check it."\n')
     evaluated(policies=("worker:ann", "worker:bob", "checked.wf"))
     evaluated("--out", "other", "--limit", "6", policies=("worker:bob",))
@@ -253,6 +255,8 @@ def test_evaluations_are_compared_by_policies_and_at_equal_cost(home: Path, caps
     found = said("room", "out", "--json")["the workers"]
     assert (found["tasks"], found["choice"]["calls"], found["among"]) == (10, 1.0, ["worker:ann", "worker:bob"])
     assert "This answer has cost 40 calls" in said("room", "out")
+    assert "| with a verifier | 0.0% | 0.0% | 100.0% |" in said("strategies", "out")
+    assert "bob, ann(all)" in said("strategies", "out")
 
 
 def test_what_fitting_takes_is_estimated_and_reported_apart(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,19 +270,6 @@ def test_what_fitting_takes_is_estimated_and_reported_apart(home: Path, capsys: 
     assert row in capsys.readouterr().out
     assert row in (home / "out" / "summary.md").read_text()
     assert {row["calls"] for row in results(home)} == {1}
-
-
-def test_strategies_are_shown_with_their_rules(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (home / "checked.wf").write_text('wfdsl 1\nstep a by ann: "Solve."\nstep b by bob sees a: "Check it."\n')
-    evaluated(policies=("checked.wf", "worker:ann"))
-    capsys.readouterr()
-
-    code = main(["strategies", "out"])
-
-    out = capsys.readouterr().out
-    assert code == 0
-    assert "| with a verifier | 100.0% | 0.0% |" in out
-    assert "ann, bob(all)" in out
 
 
 def test_a_narrow_terminal_shows_every_cell_whole(
