@@ -160,6 +160,9 @@ def test_a_limit_takes_the_first_and_a_seed_a_sample() -> None:
     assert first == every[:2]
     assert all(sample == [name for name in every if name in sample] for sample in sampled)
     assert len({tuple(sample) for sample in sampled}) > 1
+    for limit in (0, -1):
+        with pytest.raises(UsageError, match="limit"):
+            load_tasks(DATA / "gsm8k_test.jsonl", limit=limit)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
@@ -291,12 +294,6 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_place(
 def test_a_name_that_means_nothing_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"^{name}: "):
         load_tasks(name)
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_is_a_number_from_one(limit: int) -> None:
-    with pytest.raises(UsageError, match="limit"):
-        load_tasks(DATA / "gsm8k_test.jsonl", limit=limit)
 
 
 @pytest.mark.parametrize(
