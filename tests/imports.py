@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +105,40 @@ class Package:
         package, _, inside = name.partition(".")
         path = self.sources / inside.replace(".", "/")
         return package == self.sources.name and bool(inside) and (path.with_suffix(".py").is_file() or path.is_dir())
+
+
+def below(imports: Sequence[Import], package: str) -> list[Import]:
+    """The imports of a package's modules, named from its folder on."""
+    inside = f"{package}."
+    return [
+        each._replace(imported=each.imported.removeprefix(inside))
+        for each in imports
+        if each.imported.startswith(inside)
+    ]
+
+
+def foreign(imports: Sequence[Import], *ours: str) -> list[Import]:
+    """The imports of packages of others, by the names of these."""
+    tops = [each._replace(imported=each.imported.partition(".")[0]) for each in imports]
+    return [each for each in tops if each.imported not in sys.stdlib_module_names | {*ours}]
+
+
+def loaded_by(statement: str, names: Collection[str], folder: Path) -> list[str]:
+    """Those of the modules that a program of this one statement imports."""
+    program = f"""
+import sys
+try:
+    {statement}
+except SystemExit:
+    pass
+import json
+print(json.dumps(sorted({set(names)!r} & sys.modules.keys())))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, timeout=60, check=True
+    )
+    found: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def strays(imports: Sequence[Import], package: str, homes: Mapping[str, Sequence[str]]) -> list[str]:

@@ -14,6 +14,8 @@ from wfdsl.experiment import Experiment, RunSettings, ServeSettings, Setting, re
 from wfdsl.interpreter.budget import Budget
 from wfdsl.workers.pool import Pool
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 WORKERS = '[[pool.workers]]\nname = "a"\nprovider = "scripted"\noptions = { replies = ["x"] }\n'
 WHOLE = f"""
 [pool]
@@ -48,7 +50,6 @@ def write(text: str, name: str = "exp.toml") -> str:
     return name
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_file_gives_all_five_tables() -> None:
     found = read_experiment(write(WHOLE))
 
@@ -68,19 +69,11 @@ def test_without_a_file_everything_is_as_usual() -> None:
     assert found.with_pool()[0].name == found.with_pool()[1] == "local"
 
 
-@pytest.mark.usefixtures("folder")
 def test_settings_go_before_the_file_and_later_ones_before_earlier_ones() -> None:
     path = write(WHOLE)
 
-    found = read_experiment(
-        path,
-        [
-            "conductor.max_rounds=3",
-            "budget.usd=2",
-            "train.lora.rank=8",
-            Setting("conductor.max_rounds", 4, "--max-rounds"),
-        ],
-    )
+    flag = Setting("conductor.max_rounds", 4, "--max-rounds")
+    found = read_experiment(path, ["conductor.max_rounds=3", "budget.usd=2", "train.lora.rank=8", flag])
 
     assert (found.conductor.max_rounds, found.budget.usd, found.budget.calls) == (4, 2.0, 40)
     assert found.train["lora"] == {"rank": 8}
@@ -132,7 +125,6 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("text", "message"), PROBLEMS)
 def test_a_wrong_file_says_where_what_and_what_was_meant(text: str, message: str) -> None:
     path = write(text)
@@ -169,7 +161,6 @@ def test_a_wrong_setting_is_named_and_not_the_file(assignment: str, message: str
     assert str(refused.value).startswith(message)
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_pool_is_named_in_place_of_being_written() -> None:
     write(f'[pool]\nname = "there"\n{WORKERS}', "sub/pool.toml")
 
@@ -183,28 +174,19 @@ def test_a_pool_is_named_in_place_of_being_written() -> None:
     assert (shipped.pool.name, shipped.pool_name) == ("local", str(Path("exp.toml").absolute()))
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_pool_that_is_named_replaces_the_one_of_the_file() -> None:
+def test_a_pool_that_is_named_replaces_that_of_the_file_and_a_file_alone_does_not_describe_one_with_settings() -> None:
     path = write(WHOLE)
 
-    found = read_experiment(path, ["pool.use=local"])
-
-    assert found.pool is not None
-    assert (found.pool.name, found.pool_name) == ("local", "local")
-
-
-@pytest.mark.usefixtures("folder")
-def test_settings_of_a_pool_hold_and_then_its_file_alone_does_not_describe_it() -> None:
-    path = write(WHOLE)
-
+    named = read_experiment(path, ["pool.use=local"])
     found = read_experiment(path, ["pool.max_reply_chars=10", "pool.defaults.temperature=0.5"])
 
+    assert named.pool is not None
+    assert (named.pool.name, named.pool_name) == ("local", "local")
     assert found.pool is not None
     assert (found.pool.settings.max_reply_chars, found.pool.entry(0).temperature) == (10, 0.5)
     assert found.pool_name is None
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("setting", ["pool.workers.0.model=x", "pool.max_reply_chars.x=3"])
 def test_what_cannot_be_set_in_a_pool_is_refused(setting: str) -> None:
     path = write(f"[pool]\nmax_reply_chars = 5\n{WORKERS}")
@@ -213,14 +195,13 @@ def test_what_cannot_be_set_in_a_pool_is_refused(setting: str) -> None:
         read_experiment(path, [setting])
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_named_pool_and_settings_of_another_exclude_each_other() -> None:
     with pytest.raises(UsageError, match=r"--set pool\.name: --pool takes a whole pool as it is"):
         read_experiment(None, ["pool.name=x", Setting("pool.use", "local", "--pool")])
 
 
-@pytest.mark.usefixtures("folder")
-def test_paths_in_a_file_start_from_the_file_and_those_of_settings_from_here() -> None:
+def test_paths_in_a_file_start_from_the_file_those_of_settings_from_here_and_names_stay_names() -> None:
+    Path("tiny").mkdir()
     write("x", "sub/plan.wf")
     write("x", "sub/mine.toml")
     write("x", "sub/checkpoint/config.json")
@@ -233,9 +214,10 @@ def test_paths_in_a_file_start_from_the_file_and_those_of_settings_from_here() -
     assert found.model == f"transformers:{Path('sub/checkpoint')}"
     assert (found.prompt, found.default) == (str(Path("sub/mine.toml")), str(Path("sub/plan.wf")))
     assert found.examples == "sub/mine.toml"
+    named = read_experiment(write('[conductor]\nprompt = "tiny"\nmodel = "openai:org/model-1.5"')).conductor
+    assert (named.prompt, named.model) == ("tiny", "openai:org/model-1.5")
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_pool_may_have_its_own_conductor_which_any_other_source_overrides() -> None:
     write("x", "sub/ours.wf")
     workers = '[pool]\nconductor = "ours.wf"\n[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "m"\n'
@@ -251,15 +233,6 @@ def test_a_pool_may_have_its_own_conductor_which_any_other_source_overrides() ->
     assert chosen(theirs) == "openai:theirs"
     assert chosen(pool, ["conductor.model=local"]) == "local"
     assert chosen(pool, ["pool.conductor=7"]) == "7"
-
-
-@pytest.mark.usefixtures("folder")
-def test_names_stay_names_even_next_to_a_folder_that_is_called_so() -> None:
-    Path("tiny").mkdir()
-
-    found = read_experiment(write('[conductor]\nprompt = "tiny"\nmodel = "openai:org/model-1.5"'))
-
-    assert (found.conductor.prompt, found.conductor.model) == ("tiny", "openai:org/model-1.5")
 
 
 @pytest.mark.parametrize("name", ["missing.toml", "."])

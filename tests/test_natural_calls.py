@@ -45,10 +45,10 @@ def test_a_conductor_answers_without_an_event_loop() -> None:
 
 
 async def test_inside_an_event_loop_the_message_says_what_to_await() -> None:
-    with pytest.raises(
-        UsageError, match=re.escape("running event loop; write `await conductor.solve(...)` there instead")
-    ):
+    with pytest.raises(UsageError, match=r"write `await conductor\.solve\("):
         conductor().solve_sync("Why?", POOL)
+    with pytest.raises(UsageError, match=r"write `await wfdsl\.run\("):
+        run_sync(WORKFLOW, "Why?", POOL)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.own_code import load_function
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 MINE = """
 from wfdsl import Pool, Workflow, run
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
@@ -48,7 +50,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("pool", ["mine.py:pool", "mine.py:ask"])
 def test_functions_are_workers_and_a_policy_of_ones_own_answers(wfdsl: Command, pool: str) -> None:  # noqa: F811
     commands = [
@@ -61,7 +62,6 @@ def test_functions_are_workers_and_a_policy_of_ones_own_answers(wfdsl: Command, 
         assert (done.code, done.out) == (0, "four\n"), done.err
 
 
-@pytest.mark.usefixtures("folder")
 def test_an_evaluation_has_workers_policy_and_grader_of_ones_own(wfdsl: Command) -> None:  # noqa: F811
     policies = ("--policy", "mine.py:Once", "--policy", "one.wf")
     out = ("--out", "results", "--no-plots", "--json")
@@ -74,7 +74,7 @@ def test_an_evaluation_has_workers_policy_and_grader_of_ones_own(wfdsl: Command)
     assert found == {"mine.py:Once": 1.0, "one": 1.0}
 
 
-async def test_an_evaluation_in_python_writes_the_folder_that_commands_read(folder: Path, wfdsl: Command) -> None:  # noqa: F811
+async def test_an_evaluation_in_python_writes_the_folder_that_commands_read(wfdsl: Command) -> None:  # noqa: F811
     pool = Pool.load("mine.py:pool")
     tasks = [Task(id=name, question="2 + 2?", gold=gold, kind="text") for name, gold in {"a": "four", "b": "5"}.items()]
     what = Evaluation(policies=policies_of(["workers", "mine.py:Once"], pool), tasks=tasks, pool=pool)
@@ -88,7 +88,6 @@ async def test_an_evaluation_in_python_writes_the_folder_that_commands_read(fold
         await evaluate(what, out="results")
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -25,7 +25,7 @@ def _pool() -> Pool:
     return Pool([_entry("a", tags=("x",)), _entry("b", tags=("x", "y"), fallback="c"), _entry("c")])
 
 
-def test_a_subset_keeps_its_indices_or_is_renumbered_and_has_no_fallback_that_it_does_not_offer() -> None:
+async def test_a_subset_has_the_same_workers_under_their_indices_or_new_ones_and_no_fallback_beside_them() -> None:
     pool = _pool()
     part, renumbered = pool.subset([2, 0]), pool.subset([2, 0], renumber=True)
 
@@ -33,6 +33,8 @@ def test_a_subset_keeps_its_indices_or_is_renumbered_and_has_no_fallback_that_it
     assert (renumbered.indices, renumbered.names) == ((0, 1), ("c", "a"))
     assert pool.subset([1]).entry(1).fallback is None
     assert pool.subset([1, 2]).entry(1).fallback == pool.entry(1).fallback == "c"
+    async with pool.open():
+        assert renumbered.worker(0) is pool.worker(2)
 
 
 def test_workers_that_are_not_there_are_told_apart_from_those_that_are() -> None:
@@ -42,13 +44,6 @@ def test_workers_that_are_not_there_are_told_apart_from_those_that_are() -> None
         _pool().subset([5])
     with pytest.raises(UsageError, match="has no workers"):
         _pool().subset([])
-
-
-async def test_a_subset_asks_the_same_workers() -> None:
-    pool = _pool()
-
-    async with pool.open():
-        assert pool.subset([2], renumber=True).worker(0) is pool.worker(2)
 
 
 def test_a_pool_survives_a_trip_to_another_process() -> None:

@@ -65,10 +65,7 @@ PROBLEMS = [
     ("", r"there is no table \[pool\]"),
     ("pool = 5", r"there is no table \[pool\]"),
     ("[pool]\n[pols]", 'has no key "pols". Did you mean pool'),
-    (
-        '[pool]\nmax_reply_char = 5\n[[pool.workers]]\nname="a"',
-        'pool has no key "max_reply_char"..*max_reply_chars',
-    ),
+    ('[pool]\nmax_reply_char = 5\n[[pool.workers]]\nname="a"', 'pool has no key "max_reply_char"..*max_reply_chars'),
     ("[pool]", r'the pool "p" has no workers: give it at least one \[\[pool.workers\]\]'),
     ("[pool]\nworkers = 5", r"write \[\[pool.workers\]\]"),
     ("[pool]\ndefaults = 5", "pool.defaults must be a table, not int"),
@@ -112,17 +109,17 @@ def test_files_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "huge.toml").write_bytes(b"#" * 2_000_000)
 
+    (tmp_path / "folder.toml").mkdir()
+
     for name, message in [
         ("missing.toml", "No such file"),
         (".toml", "No such file"),
         ("binary.toml", "not a UTF-8 text"),
         ("huge.toml", "at most 1024 KiB"),
+        ("folder.toml", "directory"),
     ]:
         with pytest.raises(UsageError, match=message):
             Pool.load(str(tmp_path / name))
-    (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(UsageError, match="directory"):
-        Pool.load(str(tmp_path / "folder.toml"))
 
 
 @pytest.mark.parametrize("name", ["local", "paper", "paper-unconstrained"])
@@ -153,20 +150,14 @@ def test_the_paper_pool_is_the_papers_controlled_setting() -> None:
 
 @pytest.mark.parametrize("name", ["paper", "paper-unconstrained"])
 def test_a_template_without_keys_says_which_variable_to_set(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"):
+    variables = ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
+    for variable in variables:
         monkeypatch.delenv(variable, raising=False)
     pool = Pool.load(name)
 
-    messages = []
     for index in pool.indices:
-        with pytest.raises(UsageError, match="set the environment variable") as refused:
+        with pytest.raises(UsageError, match=f"set the environment variable {variables[min(index, 3)]}"):
             pool.worker(index)
-        messages.append(str(refused.value))
-
-    assert "GEMINI_API_KEY" in messages[0]
-    assert "ANTHROPIC_API_KEY" in messages[1]
-    assert "OPENAI_API_KEY" in messages[2]
-    assert "OPENROUTER_API_KEY" in messages[3]
 
 
 @pytest.fixture
@@ -223,10 +214,3 @@ async def test_plug_ins_bring_pools_and_providers_and_may_list_the_names_of_pool
 def test_a_plug_in_that_brings_no_pool_is_named(name: str, said: str) -> None:
     with pytest.raises(UsageError, match=f"the plug-in for the pool {said}"):
         Pool.load(name)
-
-
-def test_a_pool_may_be_another_one_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "exp.toml"
-    path.write_text('[pool]\nuse = "local"\n[budget]\nusd = 1\n')
-
-    assert Pool.load(str(path)).name == "local"

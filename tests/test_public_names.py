@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfdsl
+import wfdsl.testing
 import wfdsl_rl
 from tests.docs.write_python import public_names
 from wfdsl import Checked, Pool, Workflow, WorkflowError
@@ -45,7 +46,7 @@ PROMISED = {
 """What others build on: names, order, kinds and defaults. There may be more options; these never change."""
 
 
-PACKAGES = [wfdsl, wfdsl_rl]
+PACKAGES = [wfdsl, wfdsl_rl, wfdsl.testing]
 ALIASES = {"Event", "Listener", "RunOptions"}
 """Names of types that are not classes, which Python gives no docstring."""
 
@@ -136,24 +137,6 @@ def test_analyze_gives_the_workflow_and_what_was_found() -> None:
     assert (checked.ok, checked.passthrough) == (True, False)
 
 
-def test_three_empty_lists_are_a_passthrough_in_any_case_and_valid_only_later() -> None:
-    first, later = wfdsl.analyze(EMPTY), wfdsl.analyze(EMPTY, recursion=True)
-
-    assert (first.passthrough, first.ok, first.workflow) == (True, False, None)
-    assert (later.passthrough, later.ok, later.workflow) == (True, True, None)
-
-
-def test_a_pool_may_stand_in_place_of_its_size() -> None:
-    async def answer(messages: list[dict[str, Any]]) -> str:
-        return ""
-
-    pool = Pool.from_functions([answer])
-
-    (found,) = wfdsl.analyze(TEXT, pool=pool).diagnostics
-
-    assert found.code == "worker-not-in-pool"
-
-
 @given(st.text() | st.text("[](){}\"'\\,:=#\n\r\t -0123456789abc_mode_idsubtasksaccess_list<think>/\ud800\u00a0“”’"))
 def test_analyze_never_raises(text: str) -> None:
     for profile in ("strict", "lenient"):
@@ -208,18 +191,15 @@ async def last_word(messages: list[dict[str, Any]]) -> str:
     return f"done: {messages[-1]['content'].split()[-1]}"
 
 
-def test_run_sync_gives_the_record_of_the_run() -> None:
-    run = wfdsl.run_sync(Workflow.from_lists([0], ["solve"], [[]]), "why", Pool.from_functions([last_word]))
+def test_a_pool_stands_in_place_of_its_size_and_run_sync_gives_the_record_of_the_run() -> None:
+    pool = Pool.from_functions([last_word])
 
+    (found,) = wfdsl.analyze(TEXT, pool=pool).diagnostics
+    run = wfdsl.run_sync(Workflow.from_lists([0], ["solve"], [[]]), "why", pool)
+
+    assert found.code == "worker-not-in-pool"
     assert run.answer == "done: solve"
     assert [step.response for step in run.steps] == ["done: solve"]
-
-
-async def test_run_sync_inside_a_running_loop_says_what_to_write() -> None:
-    workflow, pool = Workflow.from_lists([0], ["solve"], [[]]), Pool.from_functions([last_word])
-
-    with pytest.raises(wfdsl.UsageError, match=r"running event loop; write `await wfdsl\.run\(\.\.\.\)`"):
-        wfdsl.run_sync(workflow, "why", pool)
 
 
 def test_the_kinds_of_error_have_one_base() -> None:

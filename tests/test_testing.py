@@ -1,4 +1,4 @@
-"""`wfdsl.testing` as its users meet it: what it exports, what it draws, and the examples of its how-to."""
+"""`wfdsl.testing` as its users meet it: what it needs, and what it draws."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -16,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wfdsl
-import wfdsl.testing
 from wfdsl import Step, Workflow
 from wfdsl.api import analyze
 from wfdsl.language.check import live_steps
@@ -26,7 +24,6 @@ from wfdsl.testing.completion_writer import ALWAYS_POSSIBLE, SOMETIMES_POSSIBLE,
 from wfdsl.testing.file_writer import write_file
 from wfdsl.testing.generators import Choices
 
-HOWTO = Path(__file__).parent.parent / "docs" / "howto" / "test-with-wfdsl.md"
 PLAN = Workflow((Step(2, 'Say "it\'s\n42".'), Step(0, "C:\\new", (0,)), Step(1, "é😀\ufffd", ALL)))
 
 
@@ -34,15 +31,6 @@ PLAN = Workflow((Step(2, 'Say "it\'s\n42".'), Step(0, "C:\\new", (0,)), Step(1, 
 def samples(write: Callable[[Choices, Workflow], Written], workflow: Workflow) -> list[str]:
     """Many texts of a workflow, always the same ones."""
     return [write(Choices(Random(number)), workflow).text for number in range(1500)]
-
-
-def test_the_public_names_are_there() -> None:
-    for name in wfdsl.testing.__all__:
-        assert getattr(wfdsl.testing, name) is not None
-
-    assert dir(wfdsl.testing) == sorted(wfdsl.testing.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'workflow'"):
-        wfdsl.testing.workflow  # noqa: B018
 
 
 def test_without_hypothesis_workers_still_work_and_strategies_say_what_to_install() -> None:
@@ -107,11 +95,12 @@ def test_completions_show_each_feature_of_the_language(pattern: str) -> None:
     assert any(re.search(pattern, text) for text in samples(write_completion, PLAN))
 
 
-@given(completions(PLAN))
-def test_completions_of_a_workflow_mean_that_one(written: Written) -> None:
+@given(completions(PLAN), workflow_files(PLAN))
+def test_texts_of_a_workflow_mean_that_one(written: Written, file: Written) -> None:
     assert written.workflow == PLAN
     assert written.repairs == frozenset()
     assert wfdsl.parse(written.text) == PLAN
+    assert analyze(file.text, form="wf").raise_for_errors().workflow == PLAN
 
 
 @given(completions(workflows(max_steps=2), surroundings=False))
@@ -154,11 +143,6 @@ def test_near_misses_happen_to_the_texts_that_they_are_given(text: str) -> None:
     assert len(text) < 120
 
 
-@given(workflow_files(PLAN))
-def test_workflow_files_of_a_workflow_mean_that_one(written: Written) -> None:
-    assert analyze(written.text, form="wf").raise_for_errors().workflow == PLAN
-
-
 @pytest.mark.parametrize("subtask", ["\\{", "\\}", "\\{x}", "\\N{BULLET}", "a\\{{b", "{\\"])
 def test_workflow_files_double_every_brace_that_is_text(subtask: str) -> None:
     workflow = Workflow((Step(0, subtask),))
@@ -179,22 +163,6 @@ def test_workflow_files_show_each_feature_that_needs_no_pool(pattern: str) -> No
 def test_a_workflow_that_only_a_pool_can_read_is_refused(step: Step) -> None:
     with pytest.raises(ValueError, match="indices"):
         write_file(Choices(Random(0)), Workflow((step,)))
-
-
-def _examples() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", HOWTO.read_text("utf-8"), re.DOTALL)
-
-
-@pytest.mark.parametrize("number", range(len(_examples())))
-def test_an_example_of_the_howto_passes(number: int) -> None:
-    namespace: dict[str, Callable[[], None]] = {}
-
-    exec(compile(_examples()[number], str(HOWTO), "exec"), namespace)
-    tests = [value for name, value in namespace.items() if name.startswith("test_")]
-
-    assert tests
-    for test in tests:
-        test()
 
 
 def test_the_first_example_pays_for_no_imports() -> None:

@@ -81,10 +81,7 @@ def test_a_reader_who_has_seen_enough_gets_no_complaint(files: Path, redirected:
     to_stderr = subprocess.STDOUT if redirected == "both" else subprocess.PIPE
 
     with subprocess.Popen(
-        [*WFDSL, "check", "--json", *["good.txt"] * 3000],
-        stdout=subprocess.PIPE,
-        stderr=to_stderr,
-        env=environment(),
+        [*WFDSL, "check", "--json", *["good.txt"] * 3000], stdout=subprocess.PIPE, stderr=to_stderr, env=environment()
     ) as process:
         assert process.stdout is not None
         first = process.stdout.readline()

@@ -139,28 +139,24 @@ def test_three_empty_lists_are_fine_only_in_a_recursion_round(wfdsl: Command, fi
 
 
 @pytest.mark.parametrize(
-    ("options", "worker", "code"),
-    [(["--pool-size", "2"], 1, 0), (["--pool-size", "1"], 1, 1), (["--pool", "local"], 7, 1)],
+    ("workers", "options", "error"),
+    [
+        ([0, 1], ["--pool-size", "2"], ""),
+        ([0, 1], ["--pool-size", "1"], "worker-not-in-pool"),
+        ([0, 7], ["--pool", "local"], "worker-not-in-pool"),
+        ([0] * 5, [], ""),
+        ([0] * 6, [], "too-many-steps"),
+        ([0] * 6, ["--max-steps", "6"], ""),
+    ],
 )
-def test_a_pool_or_its_size_bounds_the_indices(wfdsl: Command, options: list[str], worker: int, code: int) -> None:
-    text = GOOD.replace("[0, 1]\n", f"[0, {worker}]\n", 1)
-
-    result = wfdsl("check", *options, "-", stdin=text.encode())
-
-    assert result.code == code
-    assert ("error[worker-not-in-pool]" in result.out) == bool(code)
-
-
-@pytest.mark.parametrize(("steps", "options", "code"), [(5, [], 0), (6, [], 1), (6, ["--max-steps", "6"], 0)])
-def test_completions_have_five_steps_unless_more_are_allowed(
-    wfdsl: Command, steps: int, options: list[str], code: int
+def test_a_pool_bounds_the_indices_and_completions_have_five_steps_unless_more_are_allowed(
+    wfdsl: Command, workers: list[int], options: list[str], error: str
 ) -> None:
-    text = f"model_id = {[0] * steps}\nsubtasks = {['a'] * steps}\naccess_list = {['all'] * steps}"
+    text = f"model_id = {workers}\nsubtasks = {['a'] * len(workers)}\naccess_list = {['all'] * len(workers)}"
 
     result = wfdsl("check", *options, "-", stdin=text.encode())
 
-    assert result.code == code
-    assert ("error[too-many-steps]" in result.out) == bool(code)
+    assert (result.code, f"error[{error}]" in result.out) == ((1, True) if error else (0, False))
 
 
 def test_all_problems_are_reported_in_one_pass_and_in_order(wfdsl: Command) -> None:

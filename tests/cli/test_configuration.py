@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("place")
+
 POOL = """
 [pool]
 name = "toy"
@@ -44,7 +46,6 @@ def trace_of(wfdsl: Command, *arguments: str) -> Mapping[str, Any]:
     return Run.from_json(result.out).settings
 
 
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("arguments", "seed", "calls", "pool"),
     [
@@ -62,14 +63,12 @@ def test_an_option_goes_before_set_and_that_before_the_file(
     assert settings["origin"] == {"file": str(Path("vote.wf").absolute()), "pool": str(Path(pool).absolute())}
 
 
-@pytest.mark.usefixtures("place")
 def test_set_also_sets_parameters_of_the_workflow(wfdsl: Command) -> None:
     result = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--set", "n=1", "--set", "run.seed=4")
 
     assert (result.code, result.out) == (0, "two\n")
 
 
-@pytest.mark.usefixtures("place")
 def test_pool_takes_workers_only_and_says_what_it_leaves(wfdsl: Command) -> None:
     result = wfdsl("run", "vote.wf", "-q", "Why?", "--pool", "exp.toml", "--dry-run")
     quiet = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--pool", "exp.toml", "--dry-run")
@@ -79,7 +78,6 @@ def test_pool_takes_workers_only_and_says_what_it_leaves(wfdsl: Command) -> None
     assert (result.code, quiet.code, quiet.err) == (0, 0, "")
 
 
-@pytest.mark.usefixtures("place")
 def test_a_run_of_a_file_is_resumed_on_its_pool_and_one_on_a_changed_pool_is_not(wfdsl: Command) -> None:
     spent = wfdsl("run", "vote.wf", "-q", "Why?", "--config", "exp.toml", "--budget-calls", "1")
     resumed = wfdsl("runs", "resume", "last", "--set", "budget.calls=5")
@@ -92,7 +90,6 @@ def test_a_run_of_a_file_is_resumed_on_its_pool_and_one_on_a_changed_pool_is_not
     assert "the run's pool 'x' was not loaded by name: give it with --pool" in refused.err
 
 
-@pytest.mark.usefixtures("place")
 def test_a_resumed_run_keeps_its_options_unless_they_are_set_again(wfdsl: Command) -> None:
     started = ["run", "vote.wf", "-q", "Why?", "--pool", "pool.toml", "--seed", "7", "--set", "run.step_timeout_s=77"]
     spent = wfdsl(*started, "--set", "run.timeout_s=88", "--budget-calls", "1")
@@ -105,7 +102,6 @@ def test_a_resumed_run_keeps_its_options_unless_they_are_set_again(wfdsl: Comman
     assert settings["budget"] == {"calls": 5}
 
 
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("command", ["check", "show", "fmt"])
 def test_commands_that_only_read_take_the_pool_of_the_file(wfdsl: Command, command: str) -> None:
     more = ["--to", "completion"] if command == "fmt" else []
@@ -116,7 +112,6 @@ def test_commands_that_only_read_take_the_pool_of_the_file(wfdsl: Command, comma
     assert "note" not in result.out
 
 
-@pytest.mark.usefixtures("place")
 def test_a_workflow_file_stands_where_a_conductor_could(wfdsl: Command) -> None:
     solved = wfdsl("solve", "-q", "Why?", "--config", "exp.toml", "--set", "n=1")
     plain = wfdsl("solve", "-q", "Why?", "--conductor", "vote.wf", "--pool", "pool.toml", "--json")
@@ -129,7 +124,6 @@ def test_a_workflow_file_stands_where_a_conductor_could(wfdsl: Command) -> None:
     assert (shown.code, shown.out) == (0, ran.out)
 
 
-@pytest.mark.usefixtures("place")
 def test_a_workflow_file_that_was_solved_with_can_be_resumed(wfdsl: Command) -> None:
     spent = wfdsl("solve", "-q", "Why?", "--config", "exp.toml", "--budget-calls", "1")
 

@@ -6,16 +6,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.conftest import GOOD, SEES_LATER, Command
 from wfdsl.cli.main import COMMANDS
 from wfdsl.language.check import MAX_CHARS
-
-if TYPE_CHECKING:
-    pass
 
 READING = ["check", "fmt", "show"]
 
@@ -40,18 +36,12 @@ sys.exit("the limit does not bite")
 
 
 @pytest.mark.parametrize("command", READING)
-def test_a_good_file_is_fine(wfdsl: Command, files: Path, command: str) -> None:
-    result = wfdsl(command, "good.txt")
+def test_a_good_file_is_fine_and_an_invalid_one_gives_diagnostics_and_exit_code_1(
+    wfdsl: Command, files: Path, command: str
+) -> None:
+    good, result = wfdsl(command, "good.txt"), wfdsl(command, "later.txt")
 
-    assert result.code == 0
-    assert result.err == ""
-
-
-@pytest.mark.parametrize("command", READING)
-def test_an_invalid_file_gives_diagnostics_and_exit_code_1(wfdsl: Command, files: Path, command: str) -> None:
-    result = wfdsl(command, "later.txt")
-
-    assert result.code == 1
+    assert (good.code, good.err, result.code) == (0, "", 1)
     assert "error[access-not-earlier]: step 1 cannot see step 2\n  --> later.txt:3:21\n" in result.out + result.err
 
 
@@ -184,16 +174,14 @@ def test_standard_input_has_the_same_bounds_as_files(wfdsl: Command, arguments: 
     assert "UTF-8 text: byte 0 cannot be" in binary.err
 
 
-def test_the_worst_of_several_files_decides_the_exit_code(wfdsl: Command, files: Path) -> None:
-    assert wfdsl("check", "good.txt", "vote.wf").code == 0
-    assert wfdsl("check", "later.txt", "good.txt").code == 1
-    assert wfdsl("check", "missing.txt", "later.txt", "good.txt").code == 2
-
-
 @pytest.mark.parametrize("command", ["check", "fmt"])
-def test_a_bad_file_does_not_keep_the_others_from_being_read(wfdsl: Command, files: Path, command: str) -> None:
+def test_the_worst_of_several_files_decides_the_exit_code_and_all_are_read(
+    wfdsl: Command, files: Path, command: str
+) -> None:
     result = wfdsl(command, "missing.txt", "later.txt", "good.txt")
 
+    assert wfdsl(command, "good.txt", "vote.wf").code == 0
+    assert wfdsl(command, "later.txt", "good.txt").code == 1
     assert result.code == 2
     assert "missing.txt: cannot be read" in result.err
     assert "access-not-earlier" in result.out + result.err
@@ -251,16 +239,11 @@ def test_wrong_usage_says_what_is_wrong_with_exit_code_2(
     assert "Traceback" not in result.err
 
 
-def test_asking_for_the_version_is_fine(wfdsl: Command) -> None:
-    version = wfdsl("--version")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_there_is_a_version(wfdsl: Command, command: str) -> None:
+    top, own, version = wfdsl("--help"), wfdsl(command, "--help"), wfdsl("--version")
 
     assert (version.code, version.out[:6]) == (0, "wfdsl ")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(wfdsl: Command, command: str) -> None:
-    top, own = wfdsl("--help"), wfdsl(command, "--help")
-
     assert top.code == own.code == 0
     assert "exit codes: 0 fine, 1 invalid workflow, 2 usage" in " ".join(top.out.split())
     assert own.out.startswith(f"usage: wfdsl {command}")

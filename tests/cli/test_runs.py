@@ -64,11 +64,7 @@ def test_runs_are_a_table_newest_first(three: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
-    [
-        (["--status", "failed"], ["The second?"]),
-        (["--limit", "1"], ["The third?"]),
-    ],
+    ("options", "found"), [(["--status", "failed"], ["The second?"]), (["--limit", "1"], ["The third?"])]
 )
 def test_runs_are_chosen_by_what_they_are(three: Command, options: list[str], found: list[str]) -> None:
     assert questions(three("runs", *options).out) == found

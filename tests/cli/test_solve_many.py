@@ -21,6 +21,8 @@ from wfdsl.interpreter.events import Listener, RunStarted
 if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
 
+pytestmark = pytest.mark.usefixtures("place")
+
 ONE = lists([0], [[]])
 
 
@@ -58,7 +60,6 @@ def answers() -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.usefixtures("place")
 def test_a_workflow_file_answers_every_question(chat: Chat) -> None:
     ask({"question": "a"}, {"question": "b"})
 
@@ -69,7 +70,6 @@ def test_a_workflow_file_answers_every_question(chat: Chat) -> None:
     assert len(chat.called) == 4
 
 
-@pytest.mark.usefixtures("place")
 def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[list[str]] = []
 
@@ -90,7 +90,6 @@ def test_each_question_has_spans_of_its_own(chat: Chat, monkeypatch: pytest.Monk
     assert {run for runs in heard for run in runs} == {row["run"]["id"] for row in answers()}
 
 
-@pytest.mark.usefixtures("place")
 def test_ids_keep_their_type_and_json_prints_each_line_as_it_is_written(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,7 +106,6 @@ def test_ids_keep_their_type_and_json_prints_each_line_as_it_is_written(
     assert len(chat.asked) == 2
 
 
-@pytest.mark.usefixtures("place")
 def test_a_failure_is_told_with_its_question_and_asked_again_the_next_time(
     chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,7 +125,6 @@ def test_a_failure_is_told_with_its_question_and_asked_again_the_next_time(
     assert [(row["id"], row["answer"] is None) for row in answers()] == [(1, True), (2, False), (1, False)]
 
 
-@pytest.mark.usefixtures("place")
 def test_a_worker_that_failed_is_asked_again_and_the_conductor_is_not(chat: Chat) -> None:
     ask({"question": "a"})
     chat.script = [ONE]
@@ -142,7 +139,6 @@ def test_a_worker_that_failed_is_asked_again_and_the_conductor_is_not(chat: Chat
     assert [row["answer"] for row in answers()] == [None, "fine"]
 
 
-@pytest.mark.usefixtures("place")
 def test_what_stops_all_questions_is_one_line_and_exit_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,7 +151,6 @@ def test_what_stops_all_questions_is_one_line_and_exit_code_2(
     assert capsys.readouterr().err.splitlines()[-1].startswith('wfdsl solve: worker "conductor" needs a key')
 
 
-@pytest.mark.usefixtures("place")
 def test_answers_that_cannot_be_written_end_the_command(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,7 +164,6 @@ def test_answers_that_cannot_be_written_end_the_command(
     assert "out.jsonl: cannot be written: No space left on device" in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.usefixtures("place")
 def test_the_most_calls_in_flight_hold_for_all_questions_together(chat: Chat) -> None:
     ask(*({"question": f"Q{number}"} for number in range(4)))
     chat.script = [ONE] * 4
@@ -191,7 +185,6 @@ def test_the_most_calls_in_flight_hold_for_all_questions_together(chat: Chat) ->
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 130), (signal.SIGINT, 130)])
 def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: signal.Signals, code: int) -> None:
     ask(*({"question": f"Q{number}"} for number in range(6)))
@@ -224,7 +217,6 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
     assert len(chat.called) == 7  # nor a worker, but for the call that was in flight
 
 
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -246,7 +238,6 @@ def test_a_file_of_questions_that_cannot_be_used_says_where(
     assert why in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -271,7 +262,6 @@ def test_files_that_cannot_be_used_are_named(source: str, target: str, capsys: p
     assert source in said or target in said
 
 
-@pytest.mark.usefixtures("place")
 def test_an_answer_that_was_cut_off_counts_for_nothing() -> None:
     ask({"question": "a", "id": "x1"}, {"question": "b"}, {"question": "c", "id": 9})
     Path("out.jsonl").write_bytes(

@@ -20,23 +20,13 @@ from wfdsl.cli.main import main
 from wfdsl_rl.cli.train import main as train
 
 ONE_STEP = 'model_id = [0]\nsubtasks = ["Say it."]\naccess_list = [[]]'
-COMMANDS = {
-    "run": ["wfdsl", "run", "a.wf", "-q", "Q", "--pool", "pool.toml"],
-    "solve": ["wfdsl", "solve", "-q", "Q", "--pool", "pool.toml", "--conductor", "boss.toml", "--max-rounds", "0"],
-    "from": [
-        "wfdsl",
-        "solve",
-        "--from",
-        "in.jsonl",
-        "--out",
-        "out.jsonl",
-        "--pool",
-        "pool.toml",
-        "--conductor",
-        "a.wf",
-    ],
-    "eval": ["wfdsl", "eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--no-plots"],
+LINES = {
+    "run": "wfdsl run a.wf -q Q --pool pool.toml",
+    "solve": "wfdsl solve -q Q --pool pool.toml --conductor boss.toml --max-rounds 0",
+    "from": "wfdsl solve --from in.jsonl --out out.jsonl --pool pool.toml --conductor a.wf",
+    "eval": "wfdsl eval --policy a.wf --tasks tasks.jsonl --pool pool.toml --no-plots",
 }
+COMMANDS = {name: line.split() for name, line in LINES.items()}
 
 
 def write_pool(path: Path, reply: str) -> None:
@@ -188,65 +178,53 @@ def hostile(place: Path, httpserver: HTTPServer) -> Path:
     return place
 
 
-ASKED = ["-q", OF_FILES, "--pool"]
-ON_A_TERMINAL = [
-    ["wfdsl", "run", "lists.txt", *ASKED, "echo.toml"],
-    ["wfdsl", "run", "lists.txt", *ASKED, "echo.toml", "--json"],
-    ["wfdsl", "run", "lists.txt", *ASKED, "echo.toml", "--dry-run"],
-    ["wfdsl", "run", "lists.txt", *ASKED, "fails.toml"],
-    ["wfdsl", "run", "a.wf", *ASKED, OF_FILES],
-    ["wfdsl", "run", OF_FILES, *ASKED, "echo.toml"],
-    ["wfdsl", "solve", *ASKED, "echo.toml", "--conductor", "boss.toml", "--max-rounds", "0"],
-    ["wfdsl", "solve", *ASKED, "fails.toml", "--conductor", "boss.toml", "--max-rounds", "0"],
-    ["wfdsl", "solve", *ASKED, "echo.toml", "--conductor", "boss.toml", "--dry-run"],
-    ["wfdsl", "solve", "--from", "in.jsonl", "--out", "out.jsonl", "--pool", "echo.toml", "--conductor", "a.wf"],
-    [
-        "wfdsl",
-        "solve",
-        "--from",
-        "in.jsonl",
-        "--out",
-        "o.jsonl",
-        "--pool",
-        "fails.toml",
-        "--conductor",
-        "a.wf",
-        "--json",
-    ],
-    ["wfdsl", "solve", "--from", OF_FILES, "--out", "out.jsonl", "--pool", "echo.toml", "--conductor", "a.wf"],
-    ["wfdsl", "solve", "--dry-run", "-q", OF_FILES, "--pool", "named.toml"],
-    ["wfdsl", "solve", "--dry-run", "-q", OF_FILES, "--pool", "named.toml", "--json"],
-    ["wfdsl", "runs", "resume", "last"],
-    ["wfdsl", "runs", "resume", OF_FILES],
-    ["wfdsl", "runs"],
-    ["wfdsl", "runs", "export"],
-    ["wfdsl", "runs", "show", "last"],
-    ["wfdsl", "runs", "show", "last", "--json"],
-    ["wfdsl", "show", "--run", "last"],
-    ["wfdsl", "show", "--run", "last", "--format", "json"],
-    ["wfdsl", "show", "lists.txt", "--format", "svg"],
-    ["wfdsl", "show", "--run", "last", "--format", "html"],
-    ["wfdsl", "show", "lists.txt", "--format", "mermaid"],
-    ["wfdsl", "check", "lists.txt", OF_FILES, f"missing-{OF_FILES}"],
-    ["wfdsl", "check", "--json", OF_FILES],
-    ["wfdsl", "fmt", "lists.txt", OF_FILES],
-    ["wfdsl", "fmt", "--check", OF_FILES],
-    ["wfdsl", "data", "examples", "show", OF_FILES],
-    ["wfdsl", "data", "examples", "extract", OF_FILES],
-    ["wfdsl", "pools", "show", "named.toml"],
-    ["wfdsl", "pools", "show", "--json", "named.toml"],
-    ["wfdsl", "pools", "check", "fails.toml"],
-    ["wfdsl", "pools", "check", "echo.toml"],
-    ["wfdsl", "check", "--explain", OF_FILES],
-    ["wfdsl", OF_FILES],
-    ["wfdsl", "run", f"--{OF_FILES}"],
-    ["wfdsl", "eval", "--policy", "a.wf", "--tasks", "tasks.jsonl", "--pool", "fails.toml", "--no-plots"],
-    ["wfdsl", "eval", "--policy", OF_FILES, "--tasks", "tasks.jsonl", "--pool", "echo.toml"],
-    ["wfdsl", "data", "show", "tasks.jsonl"],
-    ["wfdsl", "data", "show", "--json", "tasks.jsonl"],
-    ["wfdsl", "data", "show", OF_FILES],
-    ["wfdsl-train", OF_FILES],
-]
+ON_A_TERMINAL = """\
+wfdsl run lists.txt -q BAD --pool echo.toml
+wfdsl run lists.txt -q BAD --pool echo.toml --json
+wfdsl run lists.txt -q BAD --pool echo.toml --dry-run
+wfdsl run lists.txt -q BAD --pool fails.toml
+wfdsl run a.wf -q BAD --pool BAD
+wfdsl run BAD -q BAD --pool echo.toml
+wfdsl solve -q BAD --pool echo.toml --conductor boss.toml --max-rounds 0
+wfdsl solve -q BAD --pool fails.toml --conductor boss.toml --max-rounds 0
+wfdsl solve -q BAD --pool echo.toml --conductor boss.toml --dry-run
+wfdsl solve --from in.jsonl --out out.jsonl --pool echo.toml --conductor a.wf
+wfdsl solve --from in.jsonl --out o.jsonl --pool fails.toml --conductor a.wf --json
+wfdsl solve --from BAD --out out.jsonl --pool echo.toml --conductor a.wf
+wfdsl solve --dry-run -q BAD --pool named.toml
+wfdsl solve --dry-run -q BAD --pool named.toml --json
+wfdsl runs resume last
+wfdsl runs resume BAD
+wfdsl runs
+wfdsl runs export
+wfdsl runs show last
+wfdsl runs show last --json
+wfdsl show --run last
+wfdsl show --run last --format json
+wfdsl show lists.txt --format svg
+wfdsl show --run last --format html
+wfdsl show lists.txt --format mermaid
+wfdsl check lists.txt BAD missing-BAD
+wfdsl check --json BAD
+wfdsl fmt lists.txt BAD
+wfdsl fmt --check BAD
+wfdsl data examples show BAD
+wfdsl data examples extract BAD
+wfdsl pools show named.toml
+wfdsl pools show --json named.toml
+wfdsl pools check fails.toml
+wfdsl pools check echo.toml
+wfdsl check --explain BAD
+wfdsl BAD
+wfdsl run --BAD
+wfdsl eval --policy a.wf --tasks tasks.jsonl --pool fails.toml --no-plots
+wfdsl eval --policy BAD --tasks tasks.jsonl --pool echo.toml
+wfdsl data show tasks.jsonl
+wfdsl data show --json tasks.jsonl
+wfdsl data show BAD
+wfdsl-train BAD
+"""
+"""Commands; BAD stands for a hostile name or question."""
 
 
 def in_a_terminal(command: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -273,18 +251,21 @@ def in_a_terminal(command: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_no_command_lets_a_text_control_the_terminal(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_the_text = 0
-    for command in ON_A_TERMINAL:
+    commands = [[word.replace("BAD", OF_FILES) for word in line.split()] for line in ON_A_TERMINAL.splitlines()]
+    for command in commands:
         shown = in_a_terminal(command, monkeypatch)
 
         assert shown, command
         assert "Traceback" not in shown, shown
         with_the_text += "kept" in shown
         assert [sign for sign in OBEYED if sign in shown.replace("\r\n", "\n")] == [], (command, shown)
-    assert with_the_text > 0.8 * len(ON_A_TERMINAL)
+    assert with_the_text > 0.8 * len(commands)
 
 
 def test_json_is_the_same_text_with_escapes(hostile: Path) -> None:
-    shown = done(["wfdsl", "run", "lists.txt", *ASKED, "echo.toml", "--json"], subprocess.DEVNULL).stdout
+    shown = done(
+        ["wfdsl", "run", "lists.txt", "-q", OF_FILES, "--pool", "echo.toml", "--json"], subprocess.DEVNULL
+    ).stdout
 
     assert not [sign for sign in OBEYED if sign in shown]
     assert json.loads(shown)["steps"][0]["messages"][-1]["content"].endswith("kept\rhidden\u202eback\u2066\u2028\u2029")

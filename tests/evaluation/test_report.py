@@ -30,6 +30,8 @@ def test_benchmarks_are_the_sources_or_the_domains_of_a_single_one() -> None:
     assert SUMMARY.policies[0].average is not None
     assert SUMMARY.policies[0].average.value == 0.75
     assert (single.split, single.benchmarks) == ("domain", ("math", "code"))
+    unjudged = [trial(domain="math"), trial(task="t2", domain="code", outcome="unjudged")]
+    assert summarise(unjudged, policies=["p"]).policies[0].average is None
 
 
 def test_samples_take_what_all_results_took() -> None:
@@ -38,12 +40,6 @@ def test_samples_take_what_all_results_took() -> None:
     assert first.list_usd == pytest.approx((0.5 + 0.5 + 1.5 + 0.5) / 4)
     assert (first.calls, first.steps, first.latency_s) == (1.5, 1.25, 2.0)
     assert first.workers == {"ann": 3, "bob": 3}
-
-
-def test_an_average_is_missing_where_a_benchmark_has_nothing_judged() -> None:
-    trials = [trial(domain="math"), trial(task="t2", domain="code", outcome="unjudged")]
-
-    assert summarise(trials, policies=["p"]).policies[0].average is None
 
 
 def test_the_tables_show_failures_with_bounds_and_comparisons_without_a_common_task() -> None:

@@ -104,13 +104,15 @@ def cases(count: int, kind: str, worker: int, right: float, **more: Any) -> list
 GOOD = [*cases(20, "math", 0, 0.9), *cases(20, "text", 1, 0.9)]
 
 
-def test_a_conductor_that_does_well_has_no_warning() -> None:
+def test_a_conductor_that_does_well_and_a_fixed_workflow_have_no_warning() -> None:
     found = signatures_of(GOOD, names={0: "ann", 1: "bob"})
 
     assert found.warnings == {}
     assert (found.valid, found.mismatch, found.unchanged) == (1.0, 0.0, None)
     assert found.share == {"math": {"ann": 1.0}, "text": {"bob": 1.0}}
     assert found.entropy_bits == {"math": 0.0, "text": 0.0}
+    fixed = signatures_of(cases(40, "math", 0, 0.1, completions=0))
+    assert (fixed.valid, fixed.warnings) == (None, {})
 
 
 @pytest.mark.parametrize(
@@ -131,12 +133,6 @@ def test_accuracy_is_lost_to_each_worker_that_is_not_the_kinds_best() -> None:
 
     assert found.lost == {"math": pytest.approx({"worker 0": 0.0, "worker 1": 30 / 42 * 0.7, "worker 2": 0.0})}
     assert found.mismatch == pytest.approx(0.5)
-
-
-def test_a_fixed_workflow_has_numbers_and_no_warning() -> None:
-    found = signatures_of(cases(40, "math", 0, 0.1, completions=0))
-
-    assert (found.valid, found.warnings) == (None, {})
 
 
 async def test_a_trial_says_what_was_invalid_and_which_rounds_changed_nothing() -> None:

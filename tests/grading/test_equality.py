@@ -75,10 +75,11 @@ def test_a_text_that_says_more_is_another(answer: str) -> None:
     assert not same_text("Paris", answer)
 
 
-async def test_any_of_several_accepted_answers_is_right() -> None:
+async def test_any_of_several_accepted_answers_and_a_yes_with_its_reason_are_right() -> None:
     task = Task(id="1", question="Which city?", gold="New York", accepted=("NYC",), kind="text")
 
     assert (await grade(task, "Answer: NYC")).outcome == "right"
+    assert (await grade(text_task("yes"), "Yes, because it rains.")).outcome == "right"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,3 @@ async def test_a_verdict_says_statement_normal_forms_and_rule() -> None:
 
     assert (verdict.statement, verdict.extracted, verdict.rule) == ("So the answer is 0.5.", "0.5", "exact numbers")
     assert "1/2 equals 1/2" in verdict.reason
-
-
-async def test_a_text_gold_of_a_yes_or_no_question() -> None:
-    assert (await grade(text_task("yes"), "Yes, because it rains.")).outcome == "right"

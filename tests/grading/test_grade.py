@@ -50,13 +50,9 @@ async def test_mmlu_options_are_right_by_letter_and_by_text(row: dict[str, Any])
     assert outcomes == ["right"] * 3
 
 
-@given(st.text(min_size=1, max_size=60).filter(lambda gold: bool(gold.strip())))
-def test_every_text_is_its_own_right_answer(gold: str) -> None:
+@given(st.text(min_size=1, max_size=60).filter(lambda gold: bool(gold.strip())), st.sampled_from("ABCDEFGHIJ"))
+def test_every_text_and_letter_is_its_own_right_answer(gold: str, letter: str) -> None:
     assert grade_text(gold, gold).outcome == "right"
-
-
-@given(st.sampled_from("ABCDEFGHIJ"))
-def test_every_letter_is_its_own_right_answer(letter: str) -> None:
     assert grade_choice(letter, letter).outcome == "right"
 
 

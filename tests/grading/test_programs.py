@@ -26,17 +26,6 @@ def test_a_block_after_the_program_does_not_replace_it(after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["```ipython\n" + SQUARE + "```", "> ```python\n> n = int(input())\n> print(n * n)\n> ```"]
-)
-def test_programs_of_notebooks_and_in_quotes_are_read(reply: str) -> None:
-    assert final_code(reply, reads_input=True) == SQUARE
-
-
-def test_a_program_in_json_is_read() -> None:
-    assert final_code('{"code": "print(1)\\nx = 2\\n"}') == "print(1)\nx = 2\n"
-
-
-@pytest.mark.parametrize(
     ("reply", "part"),
     [
         ("no thinking", "no thinking"), ("<think>5</think>6", "6"), ("5</think>6", "6"), ("<think>5", ""),
@@ -48,7 +37,7 @@ def test_thinking_is_no_part_of_the_answer(reply: str, part: str) -> None:
     assert after_reasoning(reply) == part
 
 
-def test_the_last_block_that_defines_what_is_wanted_is_the_program() -> None:
+def test_the_last_block_that_defines_what_is_wanted_or_its_class_is_the_program() -> None:
     reply = (
         "A draft:\n```python\ndef area(r):\n    return r\n```\n"
         "Better:\n```python\ndef area(r):\n    return 3 * r\n```\n"
@@ -58,6 +47,8 @@ def test_the_last_block_that_defines_what_is_wanted_is_the_program() -> None:
     programs = final_code(reply, wanted="area"), final_code(reply), final_code(reply, wanted="volume")
 
     assert programs == ("def area(r):\n    return 3 * r\n", "print(area(2))\n", "print(area(2))\n")
+    method = "```python\nclass Solution:\n    def f(self): ...\n```\n```python\nSolution().f()\n```"
+    assert final_code(method, wanted="Solution.f") == "class Solution:\n    def f(self): ...\n"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +56,9 @@ def test_the_last_block_that_defines_what_is_wanted_is_the_program() -> None:
     [
         ("```python\nx = 1", "x = 1"),
         ("  ```py\n  x = 1\n  ```", "x = 1\n"),
+        ("```ipython\n" + SQUARE + "```", SQUARE),
+        ("> ```python\n> n = int(input())\n> print(n * n)\n> ```", SQUARE),
+        ('{"code": "print(1)\\nx = 2\\n"}', "print(1)\nx = 2\n"),
         ("~~~\nx = 1\n~~~", "x = 1\n"),
         ("````python\ns = '''\n```\n'''\n````", "s = '''\n```\n'''\n"),
         ("def f():\n    return 1", "def f():\n    return 1"),
@@ -85,9 +79,3 @@ def test_the_last_block_that_defines_what_is_wanted_is_the_program() -> None:
 )
 def test_a_program_is_found_in_and_out_of_fences(reply: str, program: str | None) -> None:
     assert final_code(reply) == program
-
-
-def test_a_method_is_wanted_by_its_class() -> None:
-    reply = "```python\nclass Solution:\n    def f(self): ...\n```\n```python\nSolution().f()\n```"
-
-    assert final_code(reply, wanted="Solution.f") == "class Solution:\n    def f(self): ...\n"

@@ -104,11 +104,7 @@ def test_a_draft_and_an_answer_in_another_order_are_not_mixed() -> None:
     workflow = analyze(text).raise_for_errors().workflow
 
     assert workflow is not None
-    assert workflow.to_lists() == {
-        "model_id": [0, 1],
-        "subtasks": ["final a", "final b"],
-        "access_list": [[], [0]],
-    }
+    assert workflow.to_lists() == {"model_id": [0, 1], "subtasks": ["final a", "final b"], "access_list": [[], [0]]}
     assert codes(text) == [("note", "lists-replaced")]
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.workers.wire import call
 from wfdsl import analyze
 from wfdsl.language.constrained import gbnf, max_tokens_for
+from wfdsl.protocols import Reply
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
@@ -17,21 +18,26 @@ SIZES = [(1, 1), (2, 3), (3, 2), (5, 5), (7, 4)]  # of the pool, and the most st
 PROMPT = 'Write model_id = [...], subtasks = ["..."], access_list = [[], ...] for workers that bake a cake.'
 
 
-async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_and_whole() -> None:
-    pool = Pool(
-        WorkerEntry(
-            name=f"conductor-{size}-{most}",
-            provider="local",
-            temperature=1.0,
-            seed=size,
-            max_tokens=max_tokens_for(range(size), most, max_prose=30, max_subtask=30),
-            extra_body={"grammar": gbnf(range(size), most, max_prose=30, max_subtask=30)},
-        )
-        for size, most in SIZES
+def entry(size: int, most: int, *, max_tokens: int | None = None, **bounds: Any) -> WorkerEntry:
+    """The model under the grammar for a pool of this size and at most so many steps."""
+    return WorkerEntry(
+        name=f"conductor-{size}-{most}",
+        provider="local",
+        temperature=1.0,
+        seed=size,
+        max_tokens=max_tokens or max_tokens_for(range(size), most, **bounds),
+        extra_body={"grammar": gbnf(range(size), most, **bounds)},
     )
 
+
+async def replies_of(*entries: WorkerEntry) -> list[Reply]:
+    pool = Pool(entries)
     async with pool.open():
-        replies = [await pool.worker(index)(call(PROMPT)) for index in pool.indices]
+        return [await pool.worker(index)(call(PROMPT)) for index in pool.indices]
+
+
+async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_and_whole() -> None:
+    replies = await replies_of(*(entry(size, most, max_prose=30, max_subtask=30) for size, most in SIZES))
 
     for reply, (size, most) in zip(replies, SIZES, strict=True):
         assert reply.finish == "stop"
@@ -39,19 +45,7 @@ async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_a
 
 
 async def test_the_local_model_may_reason_freely_before_valid_lists() -> None:
-    bounds: dict[str, Any] = {"max_subtask": 30, "max_reasoning": 1100}
-    entry = WorkerEntry(
-        name="conductor",
-        provider="local",
-        temperature=1.0,
-        seed=1,
-        max_tokens=max_tokens_for(range(3), 2, **bounds),
-        extra_body={"grammar": gbnf(range(3), 2, **bounds)},
-    )
-    pool = Pool([entry])
-
-    async with pool.open():
-        reply = await pool.worker(0)(call(PROMPT))
+    (reply,) = await replies_of(entry(3, 2, max_subtask=30, max_reasoning=1100))
 
     assert reply.finish == "stop"
     assert "</think>\n=== workflow ===\nmodel_id = [" in reply.text
@@ -60,19 +54,9 @@ async def test_the_local_model_may_reason_freely_before_valid_lists() -> None:
 
 @pytest.mark.parametrize("max_reasoning", [0, 100_000])
 async def test_the_server_reads_the_largest_grammar(max_reasoning: int) -> None:
-    bounds: dict[str, Any] = {"max_prose": 2000, "max_subtask": 2000, "max_reasoning": max_reasoning}
-    entry = WorkerEntry(
-        name="conductor",
-        provider="local",
-        temperature=1.0,
-        seed=1,
-        max_tokens=8,
-        extra_body={"grammar": gbnf(range(100), 32, **bounds, recursion=True)},
-    )
-    pool = Pool([entry])
+    largest = {"max_prose": 2000, "max_subtask": 2000, "max_reasoning": max_reasoning, "recursion": True}
 
-    async with pool.open():
-        reply = await pool.worker(0)(call(PROMPT))
+    (reply,) = await replies_of(entry(100, 32, max_tokens=8, **largest))
 
     assert reply.finish == "length"
     assert reply.text

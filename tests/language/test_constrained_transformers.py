@@ -67,10 +67,7 @@ def test_every_row_of_a_batch_is_strictly_valid_and_ends_by_itself(
     torch.manual_seed(5)
 
     output = model.generate(
-        **inputs,
-        max_new_tokens=most,
-        do_sample=True,
-        logits_processor=[GrammarLogits(known, grammar, prompt_tokens)],
+        **inputs, max_new_tokens=most, do_sample=True, logits_processor=[GrammarLogits(known, grammar, prompt_tokens)]
     )
 
     texts = tokenizer.batch_decode(output[:, prompt_tokens:], skip_special_tokens=True)

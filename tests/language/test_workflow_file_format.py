@@ -110,11 +110,7 @@ def test_a_file_with_syntax_errors_is_not_formatted() -> None:
 
 
 def test_a_workflow_is_printed_as_plain_steps() -> None:
-    steps = (
-        Step("planner", "Plan."),
-        Step(1, 'Solve\nit "well" {now}.', (0,)),
-        Step("conductor", "Check.", "all", 2),
-    )
+    steps = (Step("planner", "Plan."), Step(1, 'Solve\nit "well" {now}.', (0,)), Step("conductor", "Check.", "all", 2))
 
     text = print_file(Workflow(steps), names=["plan", "try[1]", "all"], title="Demo", description="Two\nlines")
 

@@ -224,6 +224,8 @@ async def test_trl_is_given_a_score_per_completion_and_the_batch_is_logged() -> 
     assert scores == [1.0, 0.0, 1.0]
     shares = {"valid": 2 / 3, "cut": 0.0, "accuracy": 2 / 3, "unjudged": 0.0, "failed": 0.0}
     assert logged == {**shares, "steps": 1.0, "usd": 0.0}
+    own = await reward.trl([RIGHT, "nothing"], prompts=["a", "b"], task=["t2", "t0"])  # a data set of one's own
+    assert own == [1.0, 0.0]
 
 
 async def test_a_completion_without_its_end_is_invalid_whatever_it_holds() -> None:
@@ -288,14 +290,6 @@ async def test_a_training_batch_without_a_score_stops_and_an_evaluation_does_not
         await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows()))
 
     assert await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows(split="test"))) == [None] * 3
-
-
-async def test_a_data_set_of_ones_own_needs_the_task_only() -> None:
-    scores = await Reward(Pool.from_functions([up]), TASKS).trl(
-        [RIGHT, "nothing"], prompts=["a", "b"], task=["t2", "t0"]
-    )
-
-    assert scores == [1.0, 0.0]
 
 
 async def test_rows_offer_a_subset_and_completions_are_read_in_its_numbering() -> None:

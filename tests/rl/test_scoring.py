@@ -42,6 +42,7 @@ async def scored(text: str, pool: Pool, options: dict[str, Any] | None = None, *
     [
         (RIGHT, "yes", "right", 1.0),
         (RIGHT, "no", "wrong", 0.5),
+        (RIGHT, "", "wrong", 0.5),
         ("no lists at all", "yes", "invalid", 0.0),
         (RIGHT.replace("[0]", "[1]"), "yes", "invalid", 0.0),
         (KEEP, "yes", "invalid", 0.0),
@@ -51,7 +52,7 @@ async def scored(text: str, pool: Pool, options: dict[str, Any] | None = None, *
 async def test_the_papers_three_rewards(completion: str, reply: str, outcome: str, reward: float) -> None:
     found = await scored(completion, answering(reply))
 
-    assert (found.outcome, found.score) == (outcome, reward)
+    assert (found.outcome, found.score, found.has_score) == (outcome, reward, True)
 
 
 async def test_steps_can_have_a_price() -> None:
@@ -92,12 +93,6 @@ async def test_binary_access_refuses_lists_of_steps() -> None:
 
     assert (refused.outcome, refused.problems) == ("invalid", ("access-not-binary",))
     assert passed.outcome == "right"
-
-
-async def test_a_worker_that_says_nothing_is_wrong() -> None:
-    found = await scored(RIGHT, answering(""))
-
-    assert (found.outcome, found.score, found.has_score) == ("wrong", 0.5, True)
 
 
 async def test_a_worker_that_fails_gives_no_score() -> None:

@@ -92,42 +92,30 @@ def test_check_judges_gold_answers_right(file: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == f"{count} tasks: {count} right\n"
 
 
-GRADERS = """
-def strict(task, text):
-    return text == "yes"
-"""
+def custom(file: Path, grader: str, *golds: str) -> str:
+    """A file of tasks that a function judges."""
+    rows = [{"id": gold or "open", "question": "?", "gold": gold, "kind": "custom", "grader": grader} for gold in golds]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(file)
 
 
-def test_check_names_gold_answers_that_are_judged_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("verdict", "golds", "begin", "end"),
+    [
+        ("text == 'yes'", ("yes", "no", ""), "no: wrong: ", "3 tasks: 1 right, 1 wrong, 1 without gold\n"),
+        ("True", ("1",), "1: accepts a wrong answer", "1 tasks: 1 accepts a wrong answer\n"),
+    ],
+)
+def test_check_names_gold_answers_that_are_judged_wrong_and_graders_that_accept_wrong_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verdict: str, golds: tuple[str, ...], begin: str, end: str
 ) -> None:
-    (tmp_path / "graders_of_the_check.py").write_text(GRADERS)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    rows = [
-        {"id": name, "question": "?", "gold": name, "kind": "custom", "grader": "graders_of_the_check:strict"}
-        for name in ("yes", "no", "")
-    ]
-    rows[2]["id"] = "open"
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "own.py").write_text(f"def judge(task, text):\n    return {verdict}\n")
 
-    code = main(["check", str(tmp_path / "x.jsonl")])
+    assert main(["check", custom(tmp_path / "x.jsonl", f"{tmp_path}/own.py:judge", *golds)]) == 1
 
     told = capsys.readouterr().out
-    assert code == 1
-    assert told.startswith("no: wrong: gold 'no': ")
-    assert told.endswith("3 tasks: 1 right, 1 wrong, 1 without gold\n")
-
-
-def test_check_finds_a_grader_that_accepts_wrong_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "lenient_graders.py").write_text("def any(task, text):\n    return True")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    row = {"id": "a", "question": "?", "gold": "1", "kind": "custom", "grader": "lenient_graders:any"}
-    (tmp_path / "x.jsonl").write_text(json.dumps(row))
-
-    assert main(["check", str(tmp_path / "x.jsonl")]) == 1
-    assert capsys.readouterr().out.endswith("1 tasks: 1 accepts a wrong answer\n")
+    assert told.startswith(begin)
+    assert told.endswith(end)
 
 
 def test_the_kinds_of_a_file_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,10 +128,7 @@ def test_the_kinds_of_a_file_are_said(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"id": "a", "question": "?", "gold": "1", "kind": "custom", "grader": "no_such_module_here:judge"}
-    (tmp_path / "x.jsonl").write_text(json.dumps(row))
-
-    code = main(["check", str(tmp_path / "x.jsonl")])
+    code = main(["check", custom(tmp_path / "x.jsonl", "no_such_module_here:judge", "1")])
 
     assert code in (2, 3)
     assert "no_such_module_here" in "".join(capsys.readouterr())

@@ -131,14 +131,6 @@ def test_parquet_files_are_read_and_empty_columns_do_not_count(tmp_path: Path) -
     assert load_tasks(tmp_path / "mmlu_test.parquet") == load_tasks(DATA / "mmlu_stem_test.jsonl")
 
 
-def test_a_file_that_is_no_parquet_is_an_error(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    (tmp_path / "x.parquet").write_text("no parquet at all")
-
-    with pytest.raises(UsageError, match=r"x\.parquet: "):
-        load_tasks(tmp_path / "x.parquet")
-
-
 def test_without_pyarrow_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
@@ -168,6 +160,9 @@ def test_a_limit_takes_the_first_and_a_seed_a_sample() -> None:
     assert first == every[:2]
     assert all(sample == [name for name in every if name in sample] for sample in sampled)
     assert len({tuple(sample) for sample in sampled}) > 1
+    for limit in (0, -1):
+        with pytest.raises(UsageError, match="limit"):
+            load_tasks(DATA / "gsm8k_test.jsonl", limit=limit)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 6))
@@ -188,16 +183,6 @@ def test_rows_after_the_limit_are_not_even_read(tmp_path: Path) -> None:
     assert len(load_tasks(file, limit=1)) == 1
     with pytest.raises(UsageError, match=r"x\.jsonl:2: "):
         load_tasks(file)
-
-
-def test_a_bad_row_is_named_by_file_line_and_what_is_missing(tmp_path: Path) -> None:
-    good = {"question": "How many?", "answer": "#### 1"}
-    file = written(tmp_path / "x.jsonl", good, {"question": "", "answer": "#### 2"})
-
-    with pytest.raises(UsageError) as caught:
-        load_tasks(file)
-
-    assert str(caught.value).startswith(f"{file}:2: ")
 
 
 def test_an_id_that_a_data_set_gives_twice_is_refused(tmp_path: Path) -> None:
@@ -284,6 +269,7 @@ def test_a_mapping_of_another_form_is_refused(text: str) -> None:
         ("x.jsonl", b'{"a": 1', ":1"),
         ("x.jsonl", b'{"a": "\xff"}', ":1"),
         ("x.jsonl", b"", ""),
+        ("x.jsonl", b'{"question": "?", "answer": "#### 1"}\n{"question": "", "answer": "#### 2"}\n', ":2"),
         ("x.jsonl.gz", b"no gzip", ""),
         ("x.jsonl.gz", gzip.compress(b'{"a": 1}' * 999, mtime=0)[:20], ""),
         ("x.jsonl", b'{"a": ' + b"1" * 9999 + b"}", ":1"),
@@ -292,6 +278,7 @@ def test_a_mapping_of_another_form_is_refused(text: str) -> None:
         ("x.csv", b"a,b\n1\n", ":2"),
         ("x.csv", b"a,\xff\n1\n", ""),
         ("x.txt", b"a", ""),
+        ("x.parquet", b"no parquet at all", ""),
     ],
 )
 def test_a_file_that_cannot_be_read_is_an_error_with_a_place(
@@ -303,16 +290,10 @@ def test_a_file_that_cannot_be_read_is_an_error_with_a_place(
         load_tasks(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["./nowhere.jsonl", "nowhere.jsonl", "nowhere"])
+@pytest.mark.parametrize("name", ["./nowhere.jsonl", "nowhere.jsonl", "nowhere", "small/eight"])
 def test_a_name_that_means_nothing_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"^{name}: "):
         load_tasks(name)
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_is_a_number_from_one(limit: int) -> None:
-    with pytest.raises(UsageError, match="limit"):
-        load_tasks(DATA / "gsm8k_test.jsonl", limit=limit)
 
 
 @pytest.mark.parametrize(

@@ -101,13 +101,10 @@ def test_texts_that_are_alike_are_those_that_comparing_every_pair_finds(texts: l
     assert likes(texts, others) == expected
 
 
-def test_case_and_spaces_make_no_difference_but_numbers_do() -> None:
+def test_case_and_spaces_make_no_difference_but_numbers_do_and_a_text_is_like_one_that_quotes_it() -> None:
     texts = ["Compute 3 + 4, please.", "compute  3+4, please.", "Compute 3 - 4, please.", "Compute 8 + 9, please."]
 
     assert likes(texts) == {1: 0}
-
-
-def test_a_text_that_is_quoted_in_a_longer_one_is_like_it() -> None:
     assert likes([f"{DUPLICATED} {question(Random(1), 60)}", DUPLICATED]) == {1: 0}
 
 
@@ -140,6 +137,7 @@ def test_a_number_is_shared_equally_and_the_rest_goes_to_the_first_domains() -> 
     candidates = [*made(20), *made(20, "choice"), *made(20, "text")]
 
     assert Counter(task.kind for task in select(candidates, 20).tasks) == {"choice": 7, "math": 7, "text": 6}
+    assert len(select(candidates).tasks) == 60
 
 
 def test_a_domain_that_the_data_set_names_goes_before_the_kind() -> None:
@@ -190,12 +188,9 @@ def test_chosen_texts_are_farther_apart_than_a_random_choice() -> None:
 
     chosen = [texts[number] for number in farthest_first(texts, 12)]
 
+    assert sorted(farthest_first(["same text"] * 5, 4)) == [0, 1, 2, 3]
     assert spread(chosen) < 0.7 * spread(random.sample(texts, 12))
     assert {text[:4] for text in chosen} == {"bird", "star", "coin", "leaf", "rope", "king"}
-
-
-def test_equal_texts_are_still_different_choices() -> None:
-    assert sorted(farthest_first(["same text"] * 5, 4)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -222,10 +217,6 @@ def test_difficulty_is_read_from_what_data_sets_say(metadata: dict[str, object],
 def test_a_mix_that_cannot_be_made_is_refused(counts: dict[str, int] | int) -> None:
     with pytest.raises(UsageError):
         select(made(10), counts)
-
-
-def test_without_a_number_there_are_as_many_as_there_are() -> None:
-    assert len(select(made(10)).tasks) == 10
 
 
 def test_one_id_in_two_files_is_an_error() -> None:

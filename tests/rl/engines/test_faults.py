@@ -24,16 +24,7 @@ from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl_rl.engines.client import RewardClient
 
-from .conftest import (
-    CALL_USD,
-    FLOW,
-    Provider,
-    Serve,
-    completion,
-    get,
-    post,
-    verdict,
-)
+from .conftest import CALL_USD, FLOW, Provider, Serve, completion, get, post, verdict
 
 pytestmark = pytest.mark.slow
 long = pytest.mark.skipif(not os.environ.get("WFDSL_FAULTS"), reason="takes long: make faults")

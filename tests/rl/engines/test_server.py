@@ -71,14 +71,19 @@ def test_a_completion_is_answered_with_its_result(server: RewardProcess, calls: 
     assert calls() == 1
 
 
-def test_a_sample_is_paid_once_however_often_and_by_however_many_it_is_sent(serve: Serve, provider: Provider) -> None:
+def test_a_sample_is_paid_once_however_often_and_by_however_many_ranks_at_once_it_is_sent(
+    serve: Serve, provider: Provider
+) -> None:
     server = serve()
-    client = server.client()
     texts = [completion(f"Solve {number}.", "Check.") for number in range(8)]
     samples = [{"task": "t0", "completion": text, "sample_id": f"s{number}"} for number, text in enumerate(texts)]
 
+    provider.going.clear()
     with ThreadPoolExecutor(8) as ranks:
-        found = list(ranks.map(lambda _: client.score_sync(samples), range(8)))
+        scored = ranks.map(lambda client: client.score_sync(samples), [server.client() for _ in range(8)])
+        eventually(lambda: "wfdsl_requests_in_progress 8" in get(f"{server.url}/metrics").text)
+        provider.going.set()
+        found = list(scored)
     port = server.port
     server.stop()
     restarted = serve(port=port).client()
@@ -170,9 +175,13 @@ def test_a_spent_budget_is_an_error_that_is_not_retried_and_no_call_is_made(serv
     assert len(provider.asked) == 3
 
 
+def made_key(folder: Path, *more: str) -> str:
+    command = [sys.executable, "-m", "wfdsl", "serve", "keys", "make", "ann", "--keys", "keys.toml", *more]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
 def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "wfdsl", "serve", "keys", "make", "trainer", "--keys", "keys.toml"]
-    key = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    key = made_key(tmp_path)
     with pytest.raises(AssertionError, match=r"--host 0\.0\.0\.0 needs --keys FILE"):
         serve("--host", "0.0.0.0")
     server = serve("--keys", "keys.toml")
@@ -188,12 +197,10 @@ def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve,
 def test_a_key_that_has_spent_its_budget_gets_what_it_has_paid_for_and_no_call(
     serve: Serve, provider: Provider, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-m", "wfdsl", "serve", "keys", "make", "ann", "--keys", "keys.toml"]
-    command += ["--usd", str(2 * CALL_USD)]
+    key = made_key(tmp_path, "--usd", str(2 * CALL_USD))
     pool = tmp_path / "pool.toml"
     pool.write_text(pool.read_text().replace("input = 1000.0, output = 2000.0", "input = 0.0, output = 7000.0"))
     pool.write_text(pool.read_text().replace("max_tokens = 20", "max_tokens = 2"))  # a call costs its bound
-    key = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
     def ask(server: RewardProcess, name: str) -> tuple[int, Any]:
         sample = {"task": "t0", "completion": completion(f"Do {name}."), "sample_id": name}

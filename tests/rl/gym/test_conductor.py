@@ -47,16 +47,13 @@ def test_it_is_found_by_its_name_wherever_a_model_is_named() -> None:
     assert (label, policy.settings) == (NAME, named_conductor(ConductorConfig(model=NAME)).settings)  # type: ignore[attr-defined]
 
 
-def test_a_name_that_the_gym_does_not_know_is_refused() -> None:
-    with pytest.raises(UsageError, match="gym/huge"):
-        model_entry("gym/huge")
-
-
-def test_its_pool_has_it_unless_another_is_named() -> None:
+def test_its_pool_has_it_unless_another_is_named_that_the_gym_knows() -> None:
     pool = Pool.load("gym/seven")
 
     assert conductor_name(ConductorConfig(), pool) == NAME
     assert conductor_name(ConductorConfig(model="local"), pool) == "local"
+    with pytest.raises(UsageError, match="gym/huge"):
+        model_entry("gym/huge")
 
 
 def test_it_is_shown_the_question_and_the_workers_as_it_was_trained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 import wfdsl
-from wfdsl.errors import UsageError
 from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.workers.pool import Pool
@@ -141,9 +140,3 @@ async def test_another_question_is_refused() -> None:
     with pytest.raises(wfdsl.RunFailed) as failed:
         await wfdsl.run(WORKFLOWS[0], "What is love?", Pool.load("gym/seven"))
     assert failed.value.run.status == "failed"
-
-
-@pytest.mark.parametrize("name", ["small/eight", "gym/seven@dev"])
-def test_unknown_names_are_refused(name: str) -> None:
-    with pytest.raises(UsageError):
-        wfdsl.load_tasks(name)

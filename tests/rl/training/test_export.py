@@ -106,10 +106,7 @@ def test_an_export_is_asked_as_it_was_trained_and_revises_only_if_it_learned_to(
 
 
 def test_an_export_says_what_the_workers_of_its_training_have_cost(training: Path, tmp_path: Path) -> None:
-    batches = {
-        "base/samples/step-000001": [(3, 100, 0.5), (2, 50, 0.25)],
-        "sft/samples/step-000001": [(4, 40, 0.25)],
-    }
+    batches = {"base/samples/step-000001": [(3, 100, 0.5), (2, 50, 0.25)], "sft/samples/step-000001": [(4, 40, 0.25)]}
     for name, rows in batches.items():
         (training / name).parent.mkdir(exist_ok=True)
         lines = [json.dumps({"calls": calls, "tokens": tokens, "usd": usd}) for calls, tokens, usd in rows]

@@ -22,7 +22,7 @@ from wfdsl_rl.training.samples import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from wfdsl_rl.scoring import Outcome
 
@@ -90,35 +90,30 @@ def test_an_entropy_of_nearly_0_is_seen() -> None:
     assert codes(batch(), {"entropy": 0.001}) == {"low-entropy"}
 
 
-def test_a_problem_is_told_once_and_only_after_it_has_lasted() -> None:
+def told(batches: Iterable[list[Sample]]) -> list[str]:
+    """What is said of a training of these batches."""
     said: list[str] = []
     checks = HealthChecks(said.append)
+    for each in batches:
+        checks(each)
+    return said
+
+
+@pytest.mark.parametrize(("bad_ones", "count"), [(9, 0), (10, 1), (18, 1)])
+def test_a_problem_is_told_once_and_only_after_it_has_lasted(bad_ones: int, count: int) -> None:
     bad = batch(lambda number: {"outcome": "invalid" if number % 4 else "right"})
 
-    counts = []
-    for at in range(19):
-        checks(batch() if at == 0 else bad)
-        counts.append(len(said))
-
-    assert counts == [0] * 10 + [1] * 9
+    assert len(told([batch(), *[bad] * bad_ones])) == count
 
 
 def test_a_problem_that_goes_away_is_forgotten() -> None:
-    said: list[str] = []
-    checks = HealthChecks(said.append)
-
-    for at in range(30):
-        checks(batch(lambda number: {"row": number}) if at % 10 else batch())
-
-    assert said == []
+    assert told(batch(lambda number: {"row": number}) if at % 10 else batch() for at in range(30)) == []
 
 
 def test_a_reason_for_missing_scores_is_told_once_also_in_evaluations() -> None:
-    said: list[str] = []
-    checks = HealthChecks(said.append)
+    reasons = (("eval", "down"), ("train", "down"), ("train", "slow"))
 
-    for split, reason in (("eval", "down"), ("train", "down"), ("train", "slow")):
-        checks(batch(first(1, outcome="failed", problem=reason), split=split))
+    said = told(batch(first(1, outcome="failed", problem=reason), split=split) for split, reason in reasons)
 
     assert ["down" in line for line in said] == [True, False]
 
@@ -163,23 +158,13 @@ def test_workers_that_were_always_asked_so_often_are_no_collapse(worker: dict[st
 
 
 def test_a_collapse_is_told_once() -> None:
-    said: list[str] = []
-    checks = HealthChecks(said.append)
+    (line,) = told(batch(first(40 if at > 4 else 0, worker=2), step=at) for at in range(15))
 
-    for at in range(15):
-        checks(batch(first(40 if at > 4 else 0, worker=2), step=at))
-
-    assert len(said) == 1
-    assert "worker 2" in said[0]
+    assert "worker 2" in line
 
 
 def test_a_worker_that_does_not_fit_is_told_of_once_it_has_lasted() -> None:
-    said: list[str] = []
-    checks = HealthChecks(said.append)
-
-    for at in range(25):
-        change = lambda number: {"outcome": "wrong"} if number % 16 else {"worker": 3}  # noqa: E731
-        checks(batch(change, step=at))
+    said = told(batch(lambda n: {"outcome": "wrong"} if n % 16 else {"worker": 3}, step=at) for at in range(25))
 
     assert sum("worker 3" in line for line in said) == 1
 

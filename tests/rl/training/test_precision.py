@@ -47,8 +47,9 @@ def test_a_16_bit_checkpoint_is_trained_in_32_bits_and_evaluated(
     before = load_file(start / "model.safetensors")
     after = load_file(tmp_path / "out/base/final/model.safetensors")
     assert {each.dtype for each in before.values()} == {torch.bfloat16}
-    differ = sum(int((after[name].float() != before[name].float()).sum()) for name in before)
-    assert differ > 0.5 * sum(each.numel() for each in before.values())
+    moved = torch.cat([(after[name] - before[name].float()).abs().flatten() for name in before])
+    assert (moved > 0).float().mean() > 0.5
+    assert moved.max() < 3.5e-6  # by three steps of 1e-6, as from a 32-bit one: rounding to 16 bits would add more
 
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

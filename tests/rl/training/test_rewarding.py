@@ -74,9 +74,8 @@ async def test_costs_of_evaluations_are_logged_with_the_next_iteration(
     assert second > 0
 
 
-@pytest.mark.parametrize(("stages", "calls"), [(("base", "base"), 2), (("base", "pools"), 4)])
 async def test_a_step_that_is_repeated_makes_no_call_twice_and_another_stage_makes_its_own(
-    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path, stages: tuple[str, str], calls: int
+    tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
 ) -> None:
     made: list[str] = []
 
@@ -84,13 +83,12 @@ async def test_a_step_that_is_repeated_makes_no_call_twice_and_another_stage_mak
         made.append(messages[-1]["content"])
         return "yes"
 
-    for stage in stages:
+    for stage, calls in (("base", 2), ("base", 2), ("pools", 4)):
         pool = Pool.from_functions([counted])
         with run_options(Experiment(), pool, tmp_path) as options:
             reward = Reward(pool, tasks, end_of_text=END, options=options, name=stage)
             await asked(reward, rows(tasks, prompt), [RIGHT, RIGHT])
-
-    assert len(made) == calls
+        assert len(made) == calls
 
 
 async def test_the_slowest_worker_is_logged(tasks: tuple[Task, ...], prompt: Prompt) -> None:

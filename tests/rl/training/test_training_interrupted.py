@@ -24,12 +24,7 @@ from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.experiment import Experiment  # noqa: E402
 from wfdsl.interpreter.journal_file import lock_for_sole_use  # noqa: E402
 from wfdsl_rl.training.pipeline import DiskFull, run_pipeline  # noqa: E402
-from wfdsl_rl.training.plan import (  # noqa: E402
-    DONE,
-    JOURNAL,
-    RESOLVED,
-    run_options,
-)
+from wfdsl_rl.training.plan import DONE, JOURNAL, RESOLVED, run_options  # noqa: E402
 from wfdsl_rl.training.stages import drop_lines_after  # noqa: E402
 
 if TYPE_CHECKING:
