@@ -19,7 +19,7 @@ from wfdsl.cli.main import main
 from wfdsl.interpreter.events import Listener, RunStarted
 
 if TYPE_CHECKING:
-    from pytest_httpserver import HTTPServer
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -27,8 +27,9 @@ ONE = lists([0], [[]])
 
 
 @pytest.fixture
-def chat(httpserver: HTTPServer) -> Chat:
-    return Chat(httpserver)
+def chat() -> Iterator[Chat]:
+    with Chat() as server:
+        yield server
 
 
 @pytest.fixture
@@ -36,10 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat: Chat) -> Path:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     for file, name in (("pool.toml", "w0"), ("boss.toml", "conductor")):
-        Path(file).write_text(
-            f'[pool]\n[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "{name}"\nretries = 0\n'
-            f'base_url = "{chat.url}"\nprices = {{ input = 1, output = 1 }}\n'
-        )
+        Path(file).write_text(chat.pool_file(name, more="retries = 0\nprices = { input = 1, output = 1 }"))
     Path("vote.wf").write_text(
         'param n = 2\nstep try by w0 copies {n}: "Try."\nstep choose by w0 sees try: "Choose."\n'
     )
@@ -128,10 +126,10 @@ def test_a_failure_is_told_with_its_question_and_asked_again_the_next_time(
 def test_a_worker_that_failed_is_asked_again_and_the_conductor_is_not(chat: Chat) -> None:
     ask({"question": "a"})
     chat.script = [ONE]
-    chat.answer = lambda name, messages: 400
+    chat.says = lambda name, messages: 400
 
     first = solve()
-    chat.answer = lambda name, messages: "fine"
+    chat.says = lambda name, messages: "fine"
     second = solve()
 
     assert (first, second) == (3, 0)
@@ -177,7 +175,7 @@ def test_the_most_calls_in_flight_hold_for_all_questions_together(chat: Chat) ->
             busy[0] -= 1
         return "fine"
 
-    chat.answer = answer
+    chat.says = answer
 
     code = solve("--set", "run.concurrency=1", "--parallel", "4")
 
@@ -197,7 +195,7 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
             go_on.wait(20)
         return "fine"
 
-    chat.answer = answer
+    chat.says = answer
     command = [sys.executable, "-m", "wfdsl", "solve", "--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0"]
     command += ["--conductor", "boss.toml", "--pool", "pool.toml", "--parallel", "1"]
 

@@ -32,9 +32,8 @@ NONE, FREE, PRICED = "", "prices = { input = 0, output = 0 }", "prices = { input
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ChatServer]:
-    chat = ChatServer()
-    yield chat
-    chat.close()
+    with ChatServer() as chat:
+        yield chat
 
 
 @pytest.fixture

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from .scripted_server import Chat
 
-if TYPE_CHECKING:
-    from pytest_httpserver import HTTPServer
-
 
 @pytest.fixture
-def chat(httpserver: HTTPServer) -> Chat:
-    return Chat(httpserver)
+def chat() -> Iterator[Chat]:
+    with Chat() as server:
+        yield server

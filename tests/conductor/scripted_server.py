@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from werkzeug import Request, Response
-
+from tests.interpreter.chat_server import ChatServer, Refused
 from wfdsl import Pool, WorkerEntry
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Solution
@@ -14,8 +13,6 @@ from wfdsl.workers.entry import PoolSettings, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pytest_httpserver import HTTPServer
 
 FREE = Prices(input=0.0, output=0.0)
 
@@ -31,37 +28,34 @@ def lists(model_id: Sequence[int], access_list: Sequence[Any], *, word: str = "t
 EMPTY = "It is good.\nmodel_id = []\nsubtasks = []\naccess_list = []"
 
 
-class Chat:
-    """The server, with what it was asked."""
+class Chat(ChatServer):
+    """The server, with what it was asked: in `asked` are the messages that the Conductor's model was sent."""
 
-    def __init__(self, server: HTTPServer) -> None:
+    def __init__(self) -> None:
         self.script: list[str | int] = []
         """Completions to come; a number is the status of an error."""
-        self.asked: list[list[dict[str, str]]] = []
-        """The messages that the Conductor's model was sent."""
         self.called: list[tuple[str, list[dict[str, str]]]] = []
         """Worker and messages of each call of a worker."""
         self.bodies: list[dict[str, Any]] = []
         """Whole requests to the Conductor's model."""
-        self.keys: set[str] = set()
-        """What was sent as the key."""
-        self.finish = "stop"
-        self.answer: Callable[[str, list[dict[str, str]]], str | int] = lambda name, messages: (
+        self.says: Callable[[str, list[dict[str, str]]], str | int] = lambda name, messages: (
             f"{name}: {messages[-1]['content'].splitlines()[-1]}"
         )
-        self.url = server.url_for("/v1")
-        server.expect_request("/v1/chat/completions").respond_with_handler(self._respond)
+        """What a worker answers."""
+        super().__init__()
 
-    def _respond(self, request: Request) -> Response:
-        body = json.loads(request.get_data())
+    def answer(self, body: dict[str, Any]) -> str:
         name, messages = body["model"], body["messages"]
-        self.keys.add(request.headers.get("Authorization", ""))
         if name == "conductor":
             self.asked.append(messages)
             self.bodies.append(body)
-            return _response(self.script.pop(0), self.finish, streamed=bool(body.get("stream")))
-        self.called.append((name, messages))
-        return _response(self.answer(name, messages), "stop", streamed=bool(body.get("stream")))
+            said = self.script.pop(0)
+        else:
+            self.called.append((name, messages))
+            said = self.says(name, messages)
+        if isinstance(said, int):
+            raise Refused(said)
+        return said
 
     @property
     def workers(self) -> list[str]:
@@ -91,16 +85,3 @@ class Chat:
     ) -> Solution:
         """What such a Conductor answers to "Why?", with these options of the run."""
         return await self.conductor(*script, **settings).solve("Why?", pool or self.pool(), **(run or {}))
-
-
-def _response(text: str | int, finish: str, *, streamed: bool = False) -> Response:
-    if isinstance(text, int):
-        return Response(json.dumps({"error": {"message": "no"}}), status=text, content_type="application/json")
-    message = {"role": "assistant", "content": text}
-    choice = {"index": 0, "delta" if streamed else "message": message, "finish_reason": finish}
-    usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-    kind = "chat.completion.chunk" if streamed else "chat.completion"
-    reply = json.dumps({"id": "1", "object": kind, "model": "m", "choices": [choice], "usage": usage})
-    if streamed:
-        return Response(f"data: {reply}\n\ndata: [DONE]\n\n", content_type="text/event-stream")
-    return Response(reply, content_type="application/json")

@@ -78,7 +78,7 @@ async def test_a_node_s_question_is_its_own_messages(chat: Chat) -> None:
 
 
 async def test_a_worker_that_fails_inside_a_nested_run_is_named(chat: Chat) -> None:
-    chat.answer = lambda name, messages: 400
+    chat.says = lambda name, messages: 400
 
     with pytest.raises(RunFailed, match=r"worker 2 \(boss\): step 0/0/0/0/0 failed, worker 1 \(w1\)"):
         await chat.solve(DELEGATE, lists([1], [[]]), max_rounds=0, pool=chat.pool(2, node=NODE))

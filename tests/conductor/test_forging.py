@@ -128,7 +128,7 @@ def test_where_a_checkpoint_was_trained_without_marks_each_line_of_a_conversatio
 
 @pytest.mark.parametrize("text", TEXTS[::6])
 async def test_no_role_changes_in_a_run_with_a_node_and_a_revision(chat: Chat, text: str) -> None:
-    chat.answer = lambda name, messages: text or "nothing"
+    chat.says = lambda name, messages: text or "nothing"
     pool = chat.pool(1, node={"max_rounds": 1})
 
     solution = await chat.solve(lists([0, 1], [[], [0]]), lists([0], [[]]), EMPTY, EMPTY, pool=pool)

@@ -55,14 +55,11 @@ def test_a_provider_that_would_ignore_a_grammar_is_refused(provider: str) -> Non
     ("settings", "field", "write"),
     [
         ({}, "grammar", gbnf),
-        ({"grammar_field": "structured_outputs"}, "structured_outputs", gbnf),
         (
             {"grammar_field": "structured_outputs", "grammar_dialect": "llguidance"},
             "structured_outputs",
             llguidance_lark,
         ),
-        ({"grammar_field": "guided_grammar"}, "guided_grammar", gbnf),
-        ({"grammar_field": "ebnf"}, "ebnf", gbnf),
     ],
 )
 async def test_each_round_sends_its_grammar_and_the_tokens_that_cut_no_completion(

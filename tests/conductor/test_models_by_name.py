@@ -43,17 +43,11 @@ def test_two_models_are_a_pool_and_the_first_one_conducts(server: Chat, capsys: 
 
 
 def test_a_worker_of_the_pool_conducts_if_it_is_named(server: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("pool.toml").write_text(
-        "[pool]\n"
-        + "".join(
-            f'[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "{model}"\nbase_url = "{server.url}"\n'
-            'system_prompt = "You are a poet."\nmax_tokens = 9\n'
-            for name, model in (("quick", "w"), ("planner", "conductor"))
-        )
-    )
+    own = 'system_prompt = "You are a poet."\nmax_tokens = 9'
+    Path("pool.toml").write_text(server.pool_file("w", "conductor", more=own))
     server.script = [lists([0], [[]]), EMPTY]
 
-    code = main(["solve", "-q", "Why?", "--pool", "pool.toml", "--conductor", "planner"])
+    code = main(["solve", "-q", "Why?", "--pool", "pool.toml", "--conductor", "conductor"])
 
     assert (code, capsys.readouterr().out) == (0, "w: task 0\n")
     assert "You are a poet." not in str(server.asked)
@@ -95,13 +89,8 @@ def test_a_missing_key_is_named_before_anything_is_asked(
 def test_of_the_cost_only_the_part_without_a_price_is_not_known(
     server: Chat, capsys: pytest.CaptureFixture[str], priced: str, said: str
 ) -> None:
-    prices = "prices = { input = 100, output = 1000 }\n"
-    workers = [
-        f'[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "{name}"\nbase_url = "{server.url}"\n'
-        f"{prices if name in priced else ''}"
-        for name in "ab"
-    ]
-    Path("pool.toml").write_text("[pool]\n" + "".join(workers))
+    prices = "prices = { input = 100, output = 1000 }"
+    Path("pool.toml").write_text("".join(server.pool_file(name, more=prices * (name in priced)) for name in "ab"))
     server.script = [lists([0, 1], [[], [0]])]
 
     main(["solve", "-q", "Why?", "--pool", "pool.toml", "--conductor", "openai:conductor", "--max-rounds", "0"])

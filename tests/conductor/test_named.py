@@ -143,8 +143,3 @@ def test_a_name_that_stands_for_nothing_is_refused(
 
     with pytest.raises(UsageError, match=message):
         named_policy(ConductorConfig(model=name), POOL)
-
-
-def test_a_setting_that_no_entry_has_is_refused() -> None:
-    with pytest.raises(UsageError, match="temperature must be at most 2"):
-        named_conductor(ConductorConfig(model="openai:m", temperature=9.0))

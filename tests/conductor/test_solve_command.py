@@ -25,17 +25,9 @@ PLAN = lists([0, 1], [[], [0]])
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chat: Chat) -> None:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    Path("pool.toml").write_text(_pool(chat, "w0", "w1", "w2"))
-    Path("boss.toml").write_text(_pool(chat, "conductor"))
-
-
-def _pool(chat: Chat, *names: str) -> str:
-    workers = "".join(
-        f'[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "{name}"\nbase_url = "{chat.url}"\n'
-        f'description = "Kind {at}"\nretries = 0\nprices = {{ input = 0, output = 0 }}\n'
-        for at, name in enumerate(names)
-    )
-    return f'[pool]\nname = "toy"\n{workers}'
+    free = "retries = 0\nprices = { input = 0, output = 0 }"
+    Path("pool.toml").write_text(chat.pool_file("w0", "w1", "w2", more=free))
+    Path("boss.toml").write_text(chat.pool_file("conductor", more=free))
 
 
 def solve(*more: str) -> int:
@@ -177,25 +169,11 @@ def test_a_budget_covers_all_questions_together(chat: Chat) -> None:
     assert (len(chat.asked), len(chat.called)) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["-q", "Why?", "--conductor", "gpt"], "no Conductor 'gpt': write local, openai:MODEL"),
-        (["-q", "Why?", "--conductor", "pool.toml"], "has 3 workers"),
-        (["-q", "Why?", "--conductor", "openai:m", "--grammar", "on"], "openai takes no grammar"),
-        (
-            ["-q", "Why?", "--set", "conductor.prompt=nope"],
-            "no template set 'nope': name a file, or one of paper, tiny",
-        ),
-    ],
-)
-def test_options_that_cannot_be_used_end_with_code_2(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = main(["solve", "--pool", "pool.toml", *arguments])
+def test_options_that_cannot_be_used_end_with_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["solve", "--pool", "pool.toml", "-q", "Why?", "--conductor", "gpt"])
 
     assert code == 2
-    assert message in capsys.readouterr().err
+    assert "no Conductor 'gpt': write local, openai:MODEL" in capsys.readouterr().err
 
 
 def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
@@ -204,7 +182,7 @@ def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
     chat.script = [PLAN, lists([2, 0], [[], [0]], word="better"), EMPTY]
     solve("-q", "Why?")
     first = _last_run()
-    chat.answer = lambda name, messages: f"{name}, again"
+    chat.says = lambda name, messages: f"{name}, again"
     chat.script = [EMPTY]
     chat.called.clear()
     chat.asked.clear()
@@ -222,7 +200,7 @@ def test_a_step_of_a_round_is_asked_again_and_the_conductor_after_it(
     assert err.splitlines()[0].startswith("asked again: step 1 (cost: at most $0.00), and the Conductor's later rounds")
     assert [step.replayed for step in again.steps[0].nested[0].steps] == [True, False]
     assert again.settings["origin"]["from"] == first.id
-    assert _run(first.id) == first
+    assert run_of(default_path(), first.id) == first
 
 
 def test_a_step_of_a_later_round_keeps_the_rounds_before_it(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,12 +242,8 @@ def test_what_cannot_be_redone_is_said_in_one_line(
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-def _run(run_id: str) -> Run:
-    return run_of(default_path(), run_id)
-
-
 def _last_run() -> Run:
-    return _run(full_id(default_path(), "last"))
+    return run_of(default_path(), full_id(default_path(), "last"))
 
 
 def test_a_redo_that_failed_is_continued_by_the_command_that_it_names(
@@ -277,13 +251,13 @@ def test_a_redo_that_failed_is_continued_by_the_command_that_it_names(
 ) -> None:
     chat.script = [lists([0, 1, 2], [[], [0], [1]]), EMPTY]
     solve("-q", "Why?")
-    first, works = _last_run(), chat.answer
-    chat.answer = lambda name, messages: 400 if name == "w2" else works(name, messages)
+    first, works = _last_run(), chat.says
+    chat.says = lambda name, messages: 400 if name == "w2" else works(name, messages)
     chat.called.clear()
 
     failed = main(["runs", "redo", first.id, "--round", "0", "--step", "1"])
     advice = capsys.readouterr().err.split()[-4:]
-    chat.answer, chat.script = works, [EMPTY]
+    chat.says, chat.script = works, [EMPTY]
     continued = main(advice[1:])
 
     assert (failed, continued) == (3, 0)

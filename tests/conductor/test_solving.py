@@ -18,8 +18,6 @@ from wfdsl.testing import ScriptedWorker
 from .scripted_server import EMPTY, lists
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .scripted_server import Chat
 
 PLAN = lists([0, 1], [[], [0]])
@@ -71,22 +69,19 @@ async def test_an_invalid_completion_is_asked_for_again_with_its_diagnostics(cha
     assert solution.events == ("round 0: asked again 1 time",)
 
 
-async def test_always_invalid_fails_with_every_completion_in_the_record(chat: Chat) -> None:
-    with pytest.raises(RunFailed, match=r"no valid workflow in 2 completions; .*list-missing") as caught:
-        await chat.solve("no", "still no", reasks=1)
+@pytest.mark.parametrize(
+    ("second", "texts", "why"),
+    [("still no", ["no", "still no"], "no valid workflow in 2 completions; .*list-missing"), (401, ["no"], "401")],
+)
+async def test_a_conductor_that_gives_no_workflow_fails_with_every_completion_in_the_record(
+    chat: Chat, second: Any, texts: list[str], why: str
+) -> None:
+    with pytest.raises(RunFailed, match=why) as caught:
+        await chat.solve("no", second, reasks=1)
 
     (note,) = Solution(caught.value.run).log
-    assert [each.text for each in note.completions] == ["no", "still no"]
-    assert note.result == "failed"
+    assert (note.result, [each.text for each in note.completions]) == ("failed", texts)
     assert chat.called == []
-
-
-async def test_always_invalid_runs_the_default_workflow_and_says_so(chat: Chat) -> None:
-    solution = await chat.solve("no", "still no", reasks=1, max_rounds=0, default=JUST)
-
-    assert solution.answer == "w2: Just answer."
-    assert solution.log[0].result == "ran-default"
-    assert any("the default workflow ran" in event for event in solution.events)
 
 
 async def test_a_default_that_the_pool_cannot_run_is_refused_before_anything_is_paid_for(chat: Chat) -> None:
@@ -124,8 +119,8 @@ REVISIONS: dict[str, tuple[list[Any], dict[str, Any], str, str, str]] = {
 async def test_a_revision_that_is_not_run_or_fails_keeps_the_answer_before_and_says_so(chat: Chat, case: str) -> None:
     script, settings, answer, result, said = REVISIONS[case]
     pool = Pool([*chat.pool(), chat.entry("broken")])
-    usual = chat.answer
-    chat.answer = lambda name, messages: 400 if name == "broken" else usual(name, messages)
+    usual = chat.says
+    chat.says = lambda name, messages: 400 if name == "broken" else usual(name, messages)
 
     solution = await chat.solve(PLAN, *script, pool=pool, **{"reasks": 1, **settings})
 
@@ -193,7 +188,7 @@ async def test_an_empty_completion_is_asked_for_again(chat: Chat) -> None:
 
 
 async def test_a_revision_shows_a_long_answer_abridged_in_the_middle(chat: Chat) -> None:
-    chat.answer = lambda name, messages: f"begin {'x' * 5000} end"
+    chat.says = lambda name, messages: f"begin {'x' * 5000} end"
 
     solution = await chat.solve(lists([0], [[]]), EMPTY, max_response_chars=100)
 
@@ -219,14 +214,6 @@ async def test_the_record_tells_the_whole_story_and_survives_json(chat: Chat) ->
     assert solution.usage.total_tokens == 12 * (len(chat.asked) + len(chat.called))
 
 
-async def test_completions_that_were_paid_for_are_kept_where_the_model_then_fails(chat: Chat) -> None:
-    with pytest.raises(RunFailed, match="401") as caught:
-        await chat.solve("no", 401)
-
-    (note,) = Solution(caught.value.run).log
-    assert (note.result, [each.text for each in note.completions]) == ("failed", ["no"])
-
-
 @pytest.mark.parametrize(("limit_s", "done"), [(9.0, True), (3.0, False)])
 def test_the_time_limit_of_steps_is_for_each_step_of_a_workflow_and_not_for_all_of_it(
     limit_s: float, *, done: bool
@@ -247,20 +234,6 @@ async def test_a_seed_makes_the_conductor_repeatable_too(chat: Chat) -> None:
     seeds = [body["seed"] for body in chat.bodies]
     assert seeds[0] == seeds[1], "a re-ask is the same step"
     assert len(set(seeds)) == 4, "rounds and runs differ"
-
-
-async def test_a_solution_that_was_stopped_goes_on_without_asking_again(chat: Chat, tmp_path: Path) -> None:
-    conductor = chat.conductor(PLAN, PLAN)
-    pool, journal = chat.pool(), tmp_path / "journal.db"
-    with pytest.raises(BudgetExhausted):
-        await conductor.solve("Why?", pool, budget=Budget(calls=5), journal=journal, run_id="one")
-    asked = (len(chat.asked), len(chat.called))
-
-    solution = await conductor.solve("Why?", pool, journal=journal, run_id="one")
-
-    assert asked == (2, 3)
-    assert (len(chat.asked), len(chat.called)) == (2, 4)
-    assert solution.answer == "w1: task 1"
 
 
 async def test_a_conversation_is_the_question_of_conductor_and_workers(chat: Chat) -> None:
@@ -293,6 +266,9 @@ async def test_opted_out_workers_are_not_shown_and_never_called(chat: Chat) -> N
     )
 
     shown = chat.asked[0][-1]["content"]
+    examples = shown.partition("# Examples")[2]
+    assert "model_id = [2, 2, 2]" in examples
+    assert not re.search(r"model_id = \[[^\]]*[013-9]", examples)
     assert "Model 2" in shown
     assert not any(f"Model {index}" in shown.partition("# The models")[2] for index in (0, 1, 3))
     assert chat.workers == ["w2"]
@@ -339,14 +315,7 @@ async def test_a_default_workflow_stands_in_the_conversation_in_the_conductor_s_
     assert chat.asked[1][-2]["role"] == "assistant"
     assert chat.asked[1][-2]["content"].startswith(f"model_id = [{shown}]")
     assert [note.result for note in solution.log] == ["ran-default", "kept"]
-
-
-async def test_examples_name_only_workers_that_are_offered(chat: Chat) -> None:
-    await chat.solve(lists([2], [[]]), max_rounds=0, without=("w0", "w1"))
-
-    examples = chat.asked[0][-1]["content"].partition("# Examples")[2]
-    assert "model_id = [2, 2, 2]" in examples
-    assert not re.search(r"model_id = \[[^\]]*[013-9]", examples)
+    assert (solution.answer, "the default workflow ran" in solution.events[0]) == ("w0: Just answer.", True)
 
 
 async def test_conductor_and_workflow_are_policies(chat: Chat) -> None:

@@ -68,8 +68,8 @@ def rows(path: Path) -> list[tuple[int, str, str | None]]:
 
 def broken_by_a_kill(seed: int, path: Path, *, width: int = 38) -> list[str]:
     """The promises that a run does not keep whose process is killed, with `kill -9`, at a moment of the seed."""
-    chance, server = random.Random(seed), ChatServer(delay_s=_DELAY_S)
-    try:
+    chance = random.Random(seed)
+    with ChatServer(delay_s=_DELAY_S) as server:
         process = begun(_work, width, server.url, path)
         server.wait_for(chance.randint(1, width + 2))
         time.sleep(chance.uniform(0, 2 * _DELAY_S))
@@ -79,15 +79,13 @@ def broken_by_a_kill(seed: int, path: Path, *, width: int = 38) -> list[str]:
         before = rows(path)
         in_flight = sorted(step for step, status, _ in before if status == "started")
         return _broken(path, server, before, asyncio.run(resume("r", pool_at(server.url), journal=path)), in_flight)
-    finally:
-        server.close()
 
 
 def broken_by_a_cancel(seed: int, path: Path, *, width: int = 8) -> list[str]:
     """The promises that a run does not keep that is cancelled at a moment of the seed."""
-    chance, server = random.Random(seed), ChatServer(delay_s=_DELAY_S)
+    chance = random.Random(seed)
 
-    async def cancelled() -> list[str]:
+    async def cancelled(server: ChatServer) -> list[str]:
         with Journal(path) as journal:
             task = asyncio.create_task(
                 run(wide(width), "Q", pool_at(server.url), journal=journal, run_id="r", concurrency=4)
@@ -102,16 +100,14 @@ def broken_by_a_cancel(seed: int, path: Path, *, width: int = 8) -> list[str]:
         left = asyncio.all_tasks() - {asyncio.current_task()}
         return [f"left over: task {each.get_name()}" for each in left]
 
-    try:
-        broken = asyncio.run(cancelled())
+    with ChatServer(delay_s=_DELAY_S) as server:
+        broken = asyncio.run(cancelled(server))
         time.sleep(2 * _DELAY_S)
         before = rows(path)
         broken += [f"left over: a call of step {step}" for step, status, _ in before if status == "started"]
         lost = sorted(step for step, status, _ in before if status == "lost")
         done = asyncio.run(resume("r", pool_at(server.url), journal=path))
         return [*broken, *_broken(path, server, before, done, lost)]
-    finally:
-        server.close()
 
 
 def _broken(

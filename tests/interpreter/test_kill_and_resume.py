@@ -26,9 +26,8 @@ SUBTASKS = [f"Attempt {index}." for index in range(WIDTH)] + ["Compare.", "Concl
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    chat = ChatServer(delay_s=0.03)
-    yield chat
-    chat.close()
+    with ChatServer(delay_s=0.03) as chat:
+        yield chat
 
 
 @pytest.fixture
@@ -37,10 +36,8 @@ def home(tmp_path: Path, server: ChatServer) -> Path:
     access: list[Any] = [[] for _ in range(WIDTH)] + [list(range(WIDTH)), "all"]
     lists = f"model_id = {[0] * CALLS}\nsubtasks = {json.dumps(SUBTASKS)}\naccess_list = {json.dumps(access)}"
     (tmp_path / "forty.txt").write_text(lists)
-    (tmp_path / "pool.toml").write_text(
-        '[pool]\nname = "counted"\n[[pool.workers]]\nname = "chat"\nprovider = "openai"\nmodel = "m"\n'
-        f'base_url = "{server.url}"\nmax_tokens = 100\nretries = 8\nprices = {{ input = 1.0, output = 1.0 }}\n'
-    )
+    more = "max_tokens = 100\nretries = 8\nprices = { input = 1.0, output = 1.0 }"
+    (tmp_path / "pool.toml").write_text(server.pool_file("chat", more=more))
     return tmp_path
 
 
@@ -58,19 +55,8 @@ def wfdsl(home: Path, *arguments: str, own_group: bool = False) -> subprocess.Po
 
 
 def run_forty(home: Path, *, own_group: bool = False) -> subprocess.Popen[str]:
-    arguments = (
-        "forty.txt",
-        "-q",
-        "Q",
-        "--pool",
-        "pool.toml",
-        "--max-steps",
-        "40",
-        "--set",
-        "run.concurrency=4",
-        "--json",
-    )
-    return wfdsl(home, "run", *arguments, own_group=own_group)
+    limits = ("--max-steps", "40", "--set", "run.concurrency=4")
+    return wfdsl(home, "run", "forty.txt", "-q", "Q", "--pool", "pool.toml", *limits, "--json", own_group=own_group)
 
 
 def finished(process: subprocess.Popen[str], *, code: int = 0) -> dict[str, Any]:
@@ -147,11 +133,8 @@ def test_a_server_that_is_killed_and_restarted_mid_run_only_delays_it(home: Path
     port = server.port
     server.close()
     time.sleep(1.0)
-    second = ChatServer(delay_s=0.0, port=port)
-    try:
+    with ChatServer(delay_s=0.0, port=port) as second:
         trace = finished(process)
-    finally:
-        second.close()
 
     assert trace["status"] == "done"
     assert len(second.asked) >= CALLS - 12 - 4

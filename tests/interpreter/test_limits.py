@@ -55,29 +55,19 @@ def test_subsets_of_a_pool_and_workers_of_one_account_share_limits() -> None:
 
 
 def test_no_minute_has_more_requests_than_the_limit() -> None:
-    times: list[float] = []
+    worker = always("x")
 
-    async def answer(call: Call) -> Reply:
-        times.append(asyncio.get_running_loop().time())
-        return Reply("x")
+    on_test_clock(many(pool_of(worker, entries=[{"limits": {"requests_per_minute": 4}}]), 14))
 
-    pool = pool_of(Answering(answer), entries=[{"limits": {"requests_per_minute": 4}}])
-
-    on_test_clock(many(pool, 14))
-
+    times = worker.times
     assert len(times) == 14
     assert all(later - earlier > 61 for earlier, later in zip(times, times[4:], strict=False))
     assert times[-1] - times[0] == pytest.approx(3 * WINDOW_S, abs=1)
 
 
 def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
-    times: list[float] = []
-
-    async def answer(call: Call) -> Reply:
-        times.append(asyncio.get_running_loop().time())
-        return Reply("x", usage=Usage(10, 40))
-
-    pool = pool_of(Answering(answer), entries=[{"limits": {"tokens_per_minute": 1050}, "max_tokens": 900}])
+    worker = always("x", usage=Usage(10, 40))
+    pool = pool_of(worker, entries=[{"limits": {"tokens_per_minute": 1050}, "max_tokens": 900}])
 
     async def one_after_the_other() -> None:
         for _ in range(4):
@@ -85,8 +75,8 @@ def test_tokens_per_minute_are_counted_as_they_turn_out() -> None:
 
     on_test_clock(one_after_the_other())
 
-    assert times[2] - times[0] == pytest.approx(0.0)
-    assert times[3] - times[0] == pytest.approx(WINDOW_S, abs=1)
+    assert worker.times[2] - worker.times[0] == pytest.approx(0.0)
+    assert worker.times[3] - worker.times[0] == pytest.approx(WINDOW_S, abs=1)
 
 
 class RateLimited:
@@ -199,20 +189,18 @@ def test_a_worker_with_a_fallback_is_given_up_after_its_attempts() -> None:
 
 
 def test_a_request_is_counted_when_it_leaves_and_not_when_the_budget_makes_it_wait() -> None:
-    times: list[float] = []
-
     async def answer(call: Call) -> Reply:
-        times.append(asyncio.get_running_loop().time())
-        await asyncio.sleep(40 if len(times) == 1 else 1)
+        await asyncio.sleep(40 if len(worker.calls) == 1 else 1)
         return Reply("x", usage=Usage(10, 10))
 
     entry = {"limits": {"requests_per_minute": 2}, "max_tokens": 100}
-    pool = pool_of(Answering(answer), entries=[entry])
+    worker = Answering(answer)
+    pool = pool_of(worker, entries=[entry])
     four = Workflow((*(Step(0, f"try {index}") for index in range(4)),))
 
     on_test_clock(run(four, "Q", pool, budget=Budget(tokens=190), run_dead_steps=True))
 
-    assert [at - times[0] for at in times] == pytest.approx([0, 40, WINDOW_S, WINDOW_S + 40], abs=1.1)
+    assert [at - worker.times[0] for at in worker.times] == pytest.approx([0, 40, WINDOW_S, WINDOW_S + 40], abs=1.1)
 
 
 def test_a_call_that_is_cancelled_in_line_leaves_the_line_in_order() -> None:

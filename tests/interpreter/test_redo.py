@@ -29,9 +29,8 @@ step choose by chat sees right, check: "Choose."
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    chat = ChatServer()
-    yield chat
-    chat.close()
+    with ChatServer() as chat:
+        yield chat
 
 
 @pytest.fixture
@@ -41,12 +40,8 @@ def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ChatServer) -
     monkeypatch.setenv("OPENAI_API_KEY", "unused")
     monkeypatch.chdir(tmp_path)
     Path("five.wf").write_text(FILE)
-    workers = "".join(
-        f'[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "{name}"\nbase_url = "{server.url}"\n'
-        "max_tokens = 100\nprices = { input = 1.0, output = 1.0 }\n"
-        for name in ("chat", "other")
-    )
-    Path("pool.toml").write_text(f"[pool]\n{workers}")
+    prices = "max_tokens = 100\nprices = { input = 1.0, output = 1.0 }"
+    Path("pool.toml").write_text(server.pool_file("chat", "other", more=prices))
     assert main(["run", "five.wf", "-q", "Q", "--pool", "pool.toml"]) == 0
     assert len(server.asked) == 5
     return last_run()

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.interpreter.toy_workers import Answering, always, in_turn, on_test_clock, pool_of
+from tests.interpreter.toy_workers import Answering, always, cancelled, in_turn, on_test_clock, pool_of
 
 from wfdsl import Pool, RunFailed, Step, UsageError, Workflow
 from wfdsl.interpreter import events
@@ -124,17 +124,7 @@ def test_a_cancelled_run_leaves_nothing_running() -> None:
     slow = always("x", delay_s=60)
     heard: list[events.Event] = []
 
-    async def cancelled() -> int:
-        task = asyncio.create_task(run(FAN_OUT, "Q", pool_of(slow, slow), on_event=heard.append))
-        await asyncio.sleep(1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return len(asyncio.all_tasks())
-
-    tasks = on_test_clock(cancelled())
-
-    assert tasks == 1
+    assert on_test_clock(cancelled(run(FAN_OUT, "Q", pool_of(slow, slow), on_event=heard.append))) == 1
     assert slow.in_flight == 0
     assert isinstance(heard[-1], events.RunFinished)
     assert heard[-1].run.status == "stopped"
@@ -279,31 +269,21 @@ async def test_a_step_that_others_cancel_never_gives_a_run_without_an_answer() -
     assert caught.value.run.status == "failed"
 
 
-async def test_a_run_that_failed_leaves_no_cancel_behind_on_the_caller() -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    with pytest.raises(RunFailed, match="gone"):
-        await run(FAN_OUT, "Q", pool_of(always("x"), in_turn(WorkerFailure("gone", retryable=False), delay_s=0.01)))
-
-    assert task.cancelling() == 0
-    with pytest.raises(RunFailed, match="cancelled, but not by the run"):
-        await run(Workflow((Step(0, "a"),)), "Q", pool_of(Answering(_cancelled_inside)))
-
-
-async def test_a_run_that_failed_does_not_cancel_a_caller_that_has_been_cancelled_before() -> None:
-    async def cancelled_before() -> tuple[int, int]:
+@pytest.mark.parametrize("before", [0, 1])
+async def test_a_run_that_failed_does_not_cancel_its_caller_be_that_cancelled_before_or_not(before: int) -> None:
+    async def calling() -> int:
         task = asyncio.current_task()
         assert task is not None
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
-        before = task.cancelling()
-        with suppress(RunFailed):
+        if before:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        assert task.cancelling() == before
+        with pytest.raises(RunFailed, match="gone"):
             await run(FAN_OUT, "Q", pool_of(always("x"), in_turn(WorkerFailure("gone", retryable=False), delay_s=0.01)))
-        return before, task.cancelling()
+        return task.cancelling()
 
-    before, after = await asyncio.create_task(cancelled_before())  # which is not cancelled once more
-    assert after <= before == 1
+    assert await asyncio.create_task(calling()) <= before
 
 
 class KeyMissing(Pool):

@@ -37,12 +37,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write_pool(first: Sequence[str], second: Sequence[str], prices: str = "{ input = 1.0, output = 2.0 }") -> None:
+def write_pool(first: Sequence[str], second: Sequence[str]) -> None:
     """A pool of two scripted workers, `a` and `b`."""
     workers = "".join(
         f'[[pool.workers]]\nname = "{name}"\nprovider = "scripted"\nretries = 0\n'
-        + (f"prices = {prices}\n" if prices else "")
-        + f"options = {{ replies = {json.dumps(list(replies))} }}\n"
+        f"prices = {{ input = 1.0, output = 2.0 }}\noptions = {{ replies = {json.dumps(list(replies))} }}\n"
         for name, replies in (("a", first), ("b", second))
     )
     Path("pool.toml").write_text(f'[pool]\nname = "toy"\n{workers}')
@@ -144,13 +143,6 @@ def test_a_journal_that_cannot_be_written_says_how_to_go_on(
     assert "set WFDSL_HOME to a folder that can be written" in message
     assert "Errno" not in message
     assert (without, capsys.readouterr().out) == (0, "two\n")
-
-
-def test_an_unknown_price_under_a_dollar_budget_exits_2(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_pool(["one"], ["bee"], prices="")
-
-    assert run_plan("--budget-usd", "1") == 2
-    assert "has no known price" in capsys.readouterr().err
 
 
 def test_a_failed_run_exits_3_with_step_worker_cause_and_cure(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,19 +40,15 @@ def record(*rows: Attempt, workflow: Workflow = THREE, is_running: bool = True) 
     return unfinished_run("r", RunRequest(workflow=workflow, question="Q"), rows, 0.0, is_running=is_running)
 
 
-def test_a_call_in_flight_is_running_and_not_lost() -> None:
+def test_a_call_in_flight_is_running_and_lost_once_its_process_has_died() -> None:
     run = record(row(0), row(1, text="yes"))
 
     assert (run.status, run.lost, run.finished) == ("running", (), None)
     assert [step.status for step in run.steps] == ["running", "done", "waiting"]
     assert [step.finished for step in run.steps] == [None, 2.0, None]
-
-
-def test_a_call_in_flight_of_a_process_that_died_is_lost_and_its_step_stopped() -> None:
-    run = record(row(0), row(1, text="yes"), is_running=False)
-
-    assert [lost.path for lost in run.lost] == [(0,)]
-    assert [step.status for step in run.steps] == ["stopped", "done", "waiting"]
+    died = record(row(0), row(1, text="yes"), is_running=False)
+    assert [lost.path for lost in died.lost] == [(0,)]
+    assert [step.status for step in died.steps] == ["stopped", "done", "waiting"]
 
 
 def test_a_step_whose_tools_are_called_is_running() -> None:
@@ -101,20 +97,15 @@ def test_all_replies_count_as_cost_those_that_were_rejected_or_called_tools_incl
 
 @pytest.fixture
 def server() -> Iterator[ChatServer]:
-    chat = ChatServer(delay_s=60.0)
-    yield chat
-    chat.close()
+    with ChatServer(delay_s=60.0) as chat:
+        yield chat
 
 
 @pytest.fixture
 def flying(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A process whose calls of steps a and b are in flight."""
     (tmp_path / "two.wf").write_text('step a by 0: "A."\nstep b by 1: "B."\nstep c by 0 sees a, b: "C."\n')
-    workers = "".join(
-        f'[[pool.workers]]\nname = "{name}"\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.url}"\n'
-        for name in ("m", "n")
-    )
-    (tmp_path / "pool.toml").write_text(f'[pool]\nname = "slow"\n{workers}')
+    (tmp_path / "pool.toml").write_text(server.pool_file("m", "n"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "unused")

@@ -40,11 +40,6 @@ def until_told(called: Reply, last: str) -> Answering:
     return Answering(reply)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal.db"
-
-
 async def suspended(path: Path, workflow: Workflow, pool: Any, tools: Tools = TOOLS, **options: Any) -> RunSuspended:
     with pytest.raises(RunSuspended) as caught:
         await run(workflow, "Q", pool, journal=path, run_id="r", tools=tools, **options)

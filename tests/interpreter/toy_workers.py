@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wfdsl.protocols import Call, Reply, Worker
@@ -49,17 +50,30 @@ def on_test_clock(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
+async def cancelled(work: Coroutine[Any, Any, Any], *, after_s: float = 1.0) -> int:
+    """Cancel it after a time; how many tasks are left."""
+    task = asyncio.create_task(work)
+    await asyncio.sleep(after_s)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert task.cancelled()
+    return len(asyncio.all_tasks())
+
+
 class Answering:
-    """A worker that calls a function, and keeps the calls that it got."""
+    """A worker that calls a function, and keeps the calls that it got, and when."""
 
     def __init__(self, answer: Callable[[Call], Awaitable[Reply]]) -> None:
         self._answer = answer
         self.calls: list[Call] = []
+        self.times: list[float] = []
         self.in_flight = 0
         self.most_in_flight = 0
 
     async def __call__(self, call: Call) -> Reply:
         self.calls.append(call)
+        self.times.append(asyncio.get_running_loop().time())
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:

@@ -10,7 +10,21 @@ import time
 from typing import Any
 
 import pytest
-from tests.workers.wire import ANSWER, KINDS, as_json, ask, call, entry_for, good_body, good_events, serving, stream
+from tests.workers.wire import (
+    ANSWER,
+    KINDS,
+    answered,
+    as_json,
+    ask,
+    call,
+    entry_for,
+    good_body,
+    good_events,
+    sent,
+    serving,
+    stream,
+    streaming,
+)
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Usage
@@ -26,8 +40,7 @@ async def test_a_reply_has_text_finish_tokens_model_and_cost_whole_and_in_pieces
     pieces: list[str] = []
     async with serving(as_json(good_body(kind))) as wire:
         got, unpriced = [await ask(entry_for(kind, wire.url, prices=prices)) for prices in (PRICES, None)]
-    async with serving(stream(*good_events(kind))) as wire:
-        streamed = await ask(entry_for(kind, wire.url, prices=PRICES), call(on_delta=pieces.append))
+    streamed = await answered(kind, stream(*good_events(kind)), call(on_delta=pieces.append), prices=PRICES)
 
     assert (got.text, got.finish, got.usage, got.model) == (ANSWER, "stop", Usage(11, 5), "m-1")
     assert unpriced.paid_usd is unpriced.list_usd is None
@@ -39,8 +52,7 @@ async def test_a_reply_has_text_finish_tokens_model_and_cost_whole_and_in_pieces
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_tokens_that_the_server_does_not_count_are_charged_at_their_bytes(kind: str) -> None:
-    async with serving(as_json(good_body(kind, "é" * 10, usage=None))) as wire:
-        got = await ask(entry_for(kind, wire.url), call("é" * 7))
+    got = await answered(kind, as_json(good_body(kind, "é" * 10, usage=None)), call("é" * 7))
 
     assert got.usage == Usage(14, 20)
 
@@ -73,8 +85,7 @@ FINISHES = [
 async def test_cut_refused_filtered_and_empty_replies_are_told_apart(
     kind: str, change: dict[str, Any], finish: str, text: str
 ) -> None:
-    async with serving(as_json({**good_body(kind), **change})) as wire:
-        got = await ask(entry_for(kind, wire.url))
+    got = await answered(kind, as_json({**good_body(kind), **change}))
 
     assert (got.finish, got.text) == (finish, text)
 
@@ -101,8 +112,7 @@ USAGES = [
 async def test_thinking_and_cached_tokens_are_counted_as_each_provider_means_them(
     kind: str, usage: dict[str, Any], expected: Usage
 ) -> None:
-    async with serving(as_json(good_body(kind, "é" * 10, usage=usage))) as wire:
-        got = await ask(entry_for(kind, wire.url), call("é" * 7))
+    got = await answered(kind, as_json(good_body(kind, "é" * 10, usage=usage)), call("é" * 7))
 
     assert got.usage == expected
 
@@ -140,8 +150,7 @@ async def test_a_reply_is_read_by_what_it_is_whatever_was_asked_for_and_however_
     whole = b"\n " + json.dumps(good_body(kind)).encode()
     events = stream(*good_events(kind)).partition(b"\r\n\r\n")[2]
     for body in (whole, events, b": keep-alive\n\n" + events, b"\xef\xbb\xbf" + events):
-        async with serving(_labelled(body, label)) as wire:
-            got = await ask(entry_for(kind, wire.url), call(on_delta=(lambda piece: None) if streams else None))
+        got = await answered(kind, _labelled(body, label), streaming(streams=streams))
 
         assert (got.text, got.finish, got.usage) == (ANSWER, "stop", Usage(11, 5))
 
@@ -158,16 +167,14 @@ async def test_lines_of_a_stream_end_in_each_of_the_three_ways(kind: str, end: b
             writer.write(body[start : start + size])
             await writer.drain()
 
-    async with serving(in_pieces) as wire:
-        got = await ask(entry_for(kind, wire.url), call(on_delta=lambda piece: None))
+    got = await answered(kind, in_pieces, streaming())
 
     assert got.text == ANSWER
 
 
 async def test_a_stream_that_is_ended_without_a_reason_is_whole() -> None:
     events = [event for event in good_events("chat") if "finish_reason" not in str(event)]
-    async with serving(stream(*events)) as wire:
-        got = await ask(entry_for("chat", wire.url), call(on_delta=lambda piece: None))
+    got = await answered("chat", stream(*events), streaming())
 
     assert (got.text, got.finish, got.usage) == (ANSWER, "stop", Usage(11, 5))
 
@@ -182,25 +189,18 @@ async def test_a_whole_reply_is_not_lost_by_a_connection_that_breaks_after_it(ki
         writer.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
         await writer.drain()
 
-    async with serving(break_off) as wire:
-        got = await ask(entry_for(kind, wire.url), call(on_delta=lambda piece: None))
+    got = await answered(kind, break_off, streaming())
 
     assert (got.text, got.usage) == (ANSWER, Usage(11, 5))
 
 
 async def test_a_stream_may_be_asked_for_without_options() -> None:
-    with_options = await _sent("chat", call(on_delta=lambda piece: None))
-    without = await _sent("chat", call(on_delta=lambda piece: None), stream_options=False)
+    with_options = await sent("chat", streaming())
+    without = await sent("chat", streaming(), stream_options=False)
 
     assert with_options.body["stream_options"] == {"include_usage": True}
     assert without.body["stream"] is True
     assert "stream_options" not in without.body
-
-
-async def _sent(kind: str, asked: Any = None, **fields: Any) -> Any:
-    async with serving(as_json(good_body(kind))) as wire:
-        await ask(entry_for(kind, wire.url, **fields), asked)
-    return wire.requests[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -208,10 +208,10 @@ async def test_the_system_prompt_stands_first_and_only_once(kind: str) -> None:
     asked = call()
     asked = type(asked)(({"role": "system", "content": "Be brief."}, *asked.messages))
 
-    request = await _sent(kind, asked, system_prompt="You check.")
+    request = await sent(kind, asked, system_prompt="You check.")
 
     body = request.body
-    messages = body.get("messages", body.get("input"))
+    messages = body["input" if kind == "responses" else "messages"]
     system = {"chat": lambda: messages.pop(0)["content"], "responses": lambda: body["instructions"]}.get(
         kind, lambda: body["system"]
     )()
@@ -220,7 +220,7 @@ async def test_the_system_prompt_stands_first_and_only_once(kind: str) -> None:
 
 
 async def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
-    request = await _sent(
+    request = await sent(
         "chat",
         call(settings={"temperature": 0.7, "stop": "END"}),
         temperature=0.2,
@@ -246,15 +246,15 @@ async def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
 
 
 async def test_a_responses_request_holds_effort_and_is_not_stored() -> None:
-    request = await _sent("responses", reasoning_effort="minimal", max_tokens=77)
+    request = await sent("responses", reasoning_effort="minimal", max_tokens=77)
 
     assert request.path == "/v1/responses"
     assert request.body.items() >= {"reasoning": {"effort": "minimal"}, "max_output_tokens": 77, "store": False}.items()
 
 
 async def test_anthropic_thinks_within_a_budget_that_comes_on_top_of_the_reply() -> None:
-    request = await _sent("anthropic", thinking_budget=2000, max_tokens=100, temperature=0.2, top_p=0.9)
-    silent = await _sent("anthropic", thinking_budget=0)
+    request = await sent("anthropic", thinking_budget=2000, max_tokens=100, temperature=0.2, top_p=0.9)
+    silent = await sent("anthropic", thinking_budget=0)
 
     assert request.path == "/v1/messages"
     assert request.body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
@@ -279,9 +279,9 @@ async def test_keys_and_secret_headers_come_from_the_environment(kind: str, monk
     monkeypatch.setenv("MY_KEY", " planted-key\n")
     monkeypatch.setenv("MY_TOKEN", "planted-token")
 
-    keyed = (await _sent(kind, api_key_env="MY_KEY", headers_env={"X-Auth-Token": "MY_TOKEN"})).headers
-    azure = (await _sent(kind, headers_env={"api-key": "MY_KEY"})).headers
-    own = (await _sent(kind, headers_env={"authorization": "MY_KEY"})).headers
+    keyed = (await sent(kind, api_key_env="MY_KEY", headers_env={"X-Auth-Token": "MY_TOKEN"})).headers
+    azure = (await sent(kind, headers_env={"api-key": "MY_KEY"})).headers
+    own = (await sent(kind, headers_env={"authorization": "MY_KEY"})).headers
 
     assert (keyed["authorization"], keyed["x-auth-token"]) == ("Bearer planted-key", "planted-token")
     assert (azure["api-key"], "authorization" in azure) == ("planted-key", False)
@@ -326,7 +326,7 @@ async def test_two_hundred_calls_at_once_keep_their_connections(monkeypatch: pyt
 async def test_a_proxy_for_the_outside_world_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
 
-    request = await _sent("chat")
+    request = await sent("chat")
 
     assert request.path == "/v1/chat/completions"
 
@@ -334,7 +334,7 @@ async def test_a_proxy_for_the_outside_world_is_not_used_for_this_machine(monkey
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_setting_that_no_worker_knows_is_refused(kind: str) -> None:
     with pytest.raises(UsageError, match='cannot set "heat"'):
-        await _sent(kind, call(settings={"heat": 1}))
+        await sent(kind, call(settings={"heat": 1}))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,15 +9,19 @@ import pytest
 from tests.workers.wire import (
     ANSWER,
     KINDS,
+    answered,
     as_json,
     ask,
     call,
     entry_for,
-    failure_of,
+    fault,
     good_body,
     good_events,
+    reply,
     serving,
+    stalling,
     stream,
+    streaming,
 )
 
 from wfdsl import Pool, Step, Workflow, run
@@ -33,25 +37,9 @@ SPELLED = {
     "STOP": "stop",
     "COMPLETE": "stop",
 }
-BROKEN = [
-    "error",
-    "abort",
-    "cancelled",
-    "timeout",
-    "time_limit",
-    "network_error",
-    "insufficient_system_resource",
-    "MALFORMED_FUNCTION_CALL",
-    "OTHER",
-    "FINISH_REASON_UNSPECIFIED",
-    "pause_turn",
-    "in_progress",
-    "queued",
-    "failed",
-    "incomplete",
-    "load",
-    "a word of tomorrow",
-]
+BROKEN = ["error", "abort", "cancelled", "timeout", "time_limit", "network_error", "insufficient_system_resource"]
+BROKEN += ["MALFORMED_FUNCTION_CALL", "OTHER", "FINISH_REASON_UNSPECIFIED", "pause_turn", "in_progress", "queued"]
+BROKEN += ["failed", "incomplete", "load", "a word of tomorrow"]
 
 
 def body(kind: str, word: Any) -> dict[str, Any]:
@@ -85,24 +73,27 @@ async def test_a_word_means_the_same_in_every_protocol_and_is_kept(kind: str) ->
 async def test_why_a_response_is_incomplete_counts_more_than_its_status(word: str) -> None:
     incomplete = {**good_body("responses"), "status": "incomplete", "incomplete_details": {"reason": word}}
 
-    async with serving(as_json(incomplete)) as wire:
-        got = await ask(entry_for("responses", wire.url))
+    got = await answered("responses", as_json(incomplete))
 
     assert (got.finish, got.ending) == (KNOWN.get(word, "broken_off"), word)
 
 
-async def test_a_reply_that_was_broken_off_is_bought_again_and_paid_for() -> None:
-    words = iter(["error", "stop"])
+async def test_a_run_outlasts_faults_that_pass_and_what_was_broken_off_is_paid_for() -> None:
+    good = as_json(good_body("chat"))
+    script = [as_json(body("chat", "error")), reply(b"{}", status=503), good[:-20], stalling(good[:-20]), good]
 
     async def answer(writer: Any) -> None:
-        writer.write(as_json(body("chat", next(words))))
+        if isinstance(sent := script.pop(0), bytes):
+            writer.write(sent)
+        else:
+            await sent(writer)
 
     async with serving(answer) as wire:
-        pool = Pool([entry_for("chat", wire.url, retries=1)])
+        pool = Pool([entry_for("chat", wire.url, retries=4, timeout_s=2.0, idle_timeout_s=0.3)])
         done = await run(Workflow((Step(0, "a"),)), "Q", pool)
 
     (step,) = done.steps
-    assert (step.response, step.retries, step.ending) == (ANSWER, 1, "stop")
+    assert (step.response, step.retries, step.ending) == (ANSWER, 4, "stop")
     assert step.usage.output_tokens == 10
 
 
@@ -124,8 +115,7 @@ ERRORS: list[tuple[dict[str, Any], bool]] = [
 async def test_an_error_with_status_200_says_why_in_every_shape(
     kind: str, error: dict[str, Any], retryable: bool
 ) -> None:
-    async with serving(as_json(error)) as wire:
-        failure = await failure_of(entry_for(kind, wire.url))
+    failure = await fault(kind, as_json(error))
 
     assert failure.retryable == retryable
     assert "out of memory" in str(failure)
@@ -135,8 +125,7 @@ async def test_an_error_inside_a_choice_is_one_whatever_the_reason_beside_it() -
     failed = good_body("chat")
     failed["choices"][0]["error"] = {"message": "upstream has gone", "code": 502}
 
-    async with serving(as_json(failed)) as wire:
-        failure = await failure_of(entry_for("chat", wire.url))
+    failure = await fault("chat", as_json(failed))
 
     assert (failure.retryable, failure.status) == (True, 502)
     assert "upstream has gone" in str(failure)
@@ -145,8 +134,7 @@ async def test_an_error_inside_a_choice_is_one_whatever_the_reason_beside_it() -
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("said", [b'event: error\ndata: {"message": "broke"}', b"event: error\ndata: broke"])
 async def test_an_event_whose_name_is_error_is_one(kind: str, said: bytes) -> None:
-    async with serving(stream(*good_events(kind)[:2]) + said + b"\n\n") as wire:
-        failure = await failure_of(entry_for(kind, wire.url), call(on_delta=lambda _: None))
+    failure = await fault(kind, stream(*good_events(kind)[:2]) + said + b"\n\n", streams=True)
 
     assert failure.retryable
     assert str(failure).endswith("broke")
@@ -166,27 +154,14 @@ async def test_a_finished_reply_is_taken_at_once_from_a_connection_that_stays_op
     monkeypatch.setattr(http_worker, "_LINGER_S", 120.0)
     events = good_events(kind)[:-1] if kind in ("chat", "anthropic") else good_events(kind)
 
-    async def stay(writer: asyncio.StreamWriter) -> None:
-        writer.write(stream(*events))
-        await writer.drain()
-        await hold.wait()
-
-    hold = asyncio.Event()
-    async with serving(stay) as wire, asyncio.timeout(60):
-        got = await ask(entry_for(kind, wire.url), call(on_delta=lambda _: None))
+    async with asyncio.timeout(60):
+        got = await answered(kind, stalling(stream(*events)), streaming())
 
     assert (got.text, got.usage) == (ANSWER, Usage(11, 5))
 
 
 async def test_counts_are_waited_for_no_longer_than_a_silence_may_last() -> None:
-    async def stay(writer: asyncio.StreamWriter) -> None:
-        writer.write(stream(*good_events("chat")[:-2]))
-        await writer.drain()
-        await hold.wait()
-
-    hold = asyncio.Event()
-    async with serving(stay) as wire:
-        got = await ask(entry_for("chat", wire.url, idle_timeout_s=0.2), call(on_delta=lambda _: None))
+    got = await answered("chat", stalling(stream(*good_events("chat")[:-2])), streaming(), idle_timeout_s=0.2)
 
     assert got.text == ANSWER
 
@@ -203,8 +178,7 @@ async def test_a_stream_that_never_ends_is_cut_where_it_is_far_longer_than_its_l
             await writer.drain()
 
     pieces: list[str] = []
-    async with serving(forever) as wire:
-        got = await ask(entry_for(kind, wire.url, max_tokens=10), call(on_delta=pieces.append))
+    got = await answered(kind, forever, call(on_delta=pieces.append), max_tokens=10)
 
     assert (got.finish, got.text) == ("length", "".join(pieces))
     assert len(got.text) < 4000
@@ -217,8 +191,7 @@ async def test_of_several_choices_the_first_is_the_reply() -> None:
         {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]},
     ]
 
-    async with serving(stream(*events)) as wire:
-        got = await ask(entry_for("chat", wire.url), call(on_delta=lambda _: None))
+    got = await answered("chat", stream(*events), streaming())
 
     assert (got.text, got.finish) == ("Aa", "stop")
 

@@ -14,17 +14,20 @@ import pytest
 from tests.workers.wire import (
     ANSWER,
     KINDS,
+    answered,
     as_json,
-    ask,
     call,
     entry_for,
     failure_of,
+    fault,
     good_body,
     good_events,
     refusing,
     reply,
     serving,
+    stalling,
     stream,
+    streaming,
 )
 
 from wfdsl.protocols import WorkerFailure
@@ -35,17 +38,6 @@ BOTH_WAYS = pytest.mark.parametrize("streams", [False, True], ids=["whole", "str
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
 
 
-def _call(*, streams: bool, **more: Any) -> Any:
-    return call(on_delta=(lambda piece: None) if streams else None, **more)
-
-
-async def _fault(kind: str, send: Any, *, streams: bool, **fields: Any) -> Any:
-    async with serving(send) as wire:
-        failure = await failure_of(entry_for(kind, wire.url, **fields), _call(streams=streams))
-    assert len(wire.requests) == 1, "a worker makes one attempt"
-    return failure
-
-
 STATUSES = [(408, True), (429, True), (500, True), (529, True), (400, False), (402, False), (404, False), (413, False)]
 
 
@@ -54,7 +46,7 @@ STATUSES = [(408, True), (429, True), (500, True), (529, True), (400, False), (4
 async def test_a_status_says_whether_to_ask_again_and_what_to_do(kind: str, status: int, retryable: bool) -> None:
     sent = reply(b'{"error": {"message": "no"}}', status=status, headers="retry-after: 7\r\n")
 
-    failure = await _fault(kind, sent, streams=False)
+    failure = await fault(kind, sent)
 
     assert (failure.retryable, failure.status, failure.sent, failure.retry_after) == (retryable, status, True, 7.0)
     assert str(failure).startswith(f"HTTP {status}: no")
@@ -75,7 +67,7 @@ async def test_a_status_says_whether_to_ask_again_and_what_to_do(kind: str, stat
 async def test_a_wait_that_cannot_be_read_is_none(header: str, wait_s: float | None) -> None:
     sent = reply(b'{"error": {"message": "slow down"}}', status=429, headers=header)
 
-    failure = await _fault("chat", sent, streams=False)
+    failure = await fault("chat", sent)
 
     assert failure.retry_after == wait_s
 
@@ -84,7 +76,7 @@ async def test_a_wait_that_cannot_be_read_is_none(header: str, wait_s: float | N
 async def test_a_redirect_is_not_followed(kind: str) -> None:
     async with serving(as_json(good_body(kind))) as elsewhere:
         sent = reply(b"", status=307, headers=f"location: {elsewhere.url}/v1\r\n")
-        failure = await _fault(kind, sent, streams=False)
+        failure = await fault(kind, sent)
 
     assert elsewhere.requests == []
     assert not failure.retryable
@@ -105,7 +97,7 @@ async def test_the_body_of_an_error_is_read_only_in_part(kind: str, streams: boo
             await writer.drain()
             sent_bytes += 65_536
 
-    failure = await _fault(kind, endless, streams=streams)
+    failure = await fault(kind, endless, streams=streams)
 
     assert failure.status == status
     assert "Too bad." in str(failure)
@@ -121,7 +113,7 @@ async def test_an_error_that_unpacks_to_gigabytes_is_not_unpacked(kind: str) -> 
     assert len(packed) < 20_000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    failure = await _fault(kind, reply(packed, status=500, headers="content-encoding: gzip, gzip\r\n"), streams=True)
+    failure = await fault(kind, reply(packed, status=500, headers="content-encoding: gzip, gzip\r\n"), streams=True)
 
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert (failure.status, failure.retryable) == (500, True)
@@ -132,12 +124,7 @@ async def test_an_error_that_unpacks_to_gigabytes_is_not_unpacked(kind: str) -> 
 async def test_an_error_whose_body_stalls_keeps_its_status(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_failure, "_ERROR_BODY_S", 0.1)
 
-    async def stall(writer: asyncio.StreamWriter) -> None:
-        writer.write(reply(b"No such key", status=401, length=500))
-        await writer.drain()
-        await asyncio.sleep(60)
-
-    failure = await _fault(kind, stall, streams=False, timeout_s=20.0)
+    failure = await fault(kind, stalling(reply(b"No such key", status=401, length=500)), timeout_s=20.0)
 
     assert (failure.status, failure.retryable) == (401, False)
     assert "No such key" in str(failure)
@@ -150,7 +137,7 @@ async def test_an_error_whose_body_stalls_keeps_its_status(kind: str, monkeypatc
 @BOTH_WAYS
 async def test_a_refused_connection_was_surely_not_sent(kind: str, streams: bool) -> None:
     with refusing() as url:
-        failure = await failure_of(entry_for(kind, url), _call(streams=streams))
+        failure = await failure_of(entry_for(kind, url), streaming(streams=streams))
 
     assert (failure.retryable, failure.sent, failure.status) == (True, False, None)
     assert f"the server at {url} cannot be reached" in str(failure)
@@ -166,19 +153,14 @@ async def test_a_reset_amid_the_reply_is_a_failure_although_pieces_have_come(kin
         await writer.drain()
         writer.transport.abort()
 
-    failure = await _fault(kind, half_then_reset, streams=streams)
+    failure = await fault(kind, half_then_reset, streams=streams)
 
     assert (failure.retryable, failure.sent) == (True, True)
 
 
 @ALL_KINDS
 async def test_a_stalled_stream_is_given_up(kind: str) -> None:
-    async def stall(writer: asyncio.StreamWriter) -> None:
-        writer.write(stream(*good_events(kind)[:2]))
-        await writer.drain()
-        await asyncio.sleep(60)
-
-    failure = await _fault(kind, stall, streams=True, idle_timeout_s=0.2)
+    failure = await fault(kind, stalling(stream(*good_events(kind)[:2])), streams=True, idle_timeout_s=0.2)
 
     assert failure.retryable
     assert "silent for too long" in str(failure)
@@ -196,8 +178,7 @@ async def test_a_model_that_thinks_before_it_says_anything_is_waited_for(kind: s
         await asyncio.sleep(0.3)
         writer.write(whole.removeprefix(head))
 
-    async with serving(think) as wire:
-        got = await ask(entry_for(kind, wire.url, idle_timeout_s=0.1), _call(streams=streams))
+    got = await answered(kind, think, streaming(streams=streams), idle_timeout_s=0.1)
 
     assert got.text == ANSWER
 
@@ -213,7 +194,7 @@ async def test_a_server_that_drips_bytes_does_not_hold_a_call_beyond_its_time(ki
             await writer.drain()
             await asyncio.sleep(0.05)
 
-    failure = await _fault(kind, drip, streams=streams, timeout_s=0.5)
+    failure = await fault(kind, drip, streams=streams, timeout_s=0.5)
 
     assert failure.retryable
     assert "within 0.5 s" in str(failure)
@@ -221,10 +202,7 @@ async def test_a_server_that_drips_bytes_does_not_hold_a_call_beyond_its_time(ki
 
 @ALL_KINDS
 async def test_the_deadline_of_a_call_ends_it_too(kind: str) -> None:
-    async def stall(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(60)
-
-    async with serving(stall) as wire, Pool([entry_for(kind, wire.url)]).open() as pool:
+    async with serving(stalling()) as wire, Pool([entry_for(kind, wire.url)]).open() as pool:
         worker = pool.worker(0)  # building it takes longer on a busy machine
         with pytest.raises(WorkerFailure, match="deadline") as failed:
             await worker(call(deadline=asyncio.get_running_loop().time() + 0.3))
@@ -270,11 +248,11 @@ FAULTS: dict[str, tuple[Callable[[str], list[bytes]], bool, str]] = {
 
 @ALL_KINDS
 @BOTH_WAYS
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_what_is_no_answer_is_a_failure_in_one_short_line(kind: str, streams: bool, fault: str) -> None:
-    sent, retryable, says = FAULTS[fault]
+@pytest.mark.parametrize("what", FAULTS)
+async def test_what_is_no_answer_is_a_failure_in_one_short_line(kind: str, streams: bool, what: str) -> None:
+    sent, retryable, says = FAULTS[what]
     for each in sent(kind):
-        failure = await _fault(kind, each, streams=streams)
+        failure = await fault(kind, each, streams=streams)
 
         assert (failure.retryable, failure.sent) == (retryable, True)
         assert says in str(failure)
@@ -292,6 +270,6 @@ async def test_what_is_no_answer_is_a_failure_in_one_short_line(kind: str, strea
     ],
 )
 async def test_a_conversation_that_is_too_long_is_known_by_the_words(status: int, said: str, too_long: bool) -> None:
-    failure = await _fault("chat", _said(said, status), streams=False)
+    failure = await fault("chat", _said(said, status))
 
     assert (failure.retryable, failure.too_long) == (not too_long, too_long)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.workers.wire import as_json, ask, call, entry_for, good_body, reply, serving
+from tests.workers.wire import as_json, ask, call, entry_for, good_body, reply, sent, serving
 
 from wfdsl import UsageError, WorkerEntry
 from wfdsl.protocols import WorkerFailure
@@ -33,10 +33,8 @@ WITH_GRAMMAR = call(settings={"grammar": GRAMMAR})
 async def test_a_server_is_sent_the_grammar_under_the_name_that_it_knows(
     settings: dict[str, Any], body: dict[str, Any]
 ) -> None:
-    async with serving(as_json(good_body("chat"))) as wire:
-        await ask(entry_for("chat", wire.url, **settings), WITH_GRAMMAR)
+    request = await sent("chat", WITH_GRAMMAR, **settings)
 
-    (request,) = wire.requests
     usual = {"model": "m", "messages": [{"role": "user", "content": "What is it?"}], "max_tokens": 4096}
     assert request.body == {**usual, **body}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import pickle
@@ -14,14 +13,15 @@ from tests.workers.wire import (
     KINDS,
     as_json,
     ask,
-    call,
     entry_for,
     failure_of,
     good_body,
     good_events,
     reply,
     serving,
+    stalling,
     stream,
+    streaming,
 )
 
 from wfdsl.cli.main import main
@@ -52,11 +52,6 @@ def _everything_about(error: BaseException) -> str:
     return "\n".join(texts)
 
 
-async def _stall(writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
-    await asyncio.sleep(60)
-
-
 def _faults(kind: str, key: str) -> dict[str, tuple[Any, bool]]:
     echo = {"error": {"message": f"Incorrect API key provided: {key}. Header {HEADER}.", "code": "invalid_api_key"}}
     echoed = json.dumps(echo).encode()
@@ -69,7 +64,7 @@ def _faults(kind: str, key: str) -> dict[str, tuple[Any, bool]]:
         "event that echoes": (stream(*good_events(kind)[:1], echo), True),
         "event that is no JSON": (stream(f"{{{key} {HEADER}"), True),
         "closed connection": (b"", False),
-        "stalled stream": (_stall, True),
+        "stalled stream": (stalling(stream()), True),
         "all is well": (as_json(good_body(kind)), False),
     }
 
@@ -98,7 +93,7 @@ async def test_no_failure_and_no_log_shows_a_key(
                 timeout_s=1.0,
             )
             try:
-                await ask(entry, call(on_delta=(lambda piece: None) if streams else None))
+                await ask(entry, streaming(streams=streams))
             except WfdslError as error:
                 raised.append(_everything_about(error))
             else:
@@ -137,7 +132,7 @@ async def test_a_key_that_a_shortened_quotation_cuts_is_hidden_whole(
         async with serving(send) as wire:
             entry = entry_for(kind, wire.url, api_key_env="PLANTED_KEY")
             with pytest.raises(WfdslError) as raised:
-                await ask(entry, call(on_delta=(lambda piece: None) if streams else None))
+                await ask(entry, streaming(streams=streams))
         shown = _everything_about(raised.value)
         assert not [length for length in range(8, len(LONG)) if LONG[:length] in shown]
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.workers.wire import KINDS, as_json, ask, entry_for, failure_of, good_body, serving, stream
+from tests.workers.wire import KINDS, answered, as_json, entry_for, failure_of, good_body, sent, stream
 
 from wfdsl.errors import WfdslError
 from wfdsl.protocols import Call, Message, ToolCall
@@ -76,18 +76,11 @@ def told() -> tuple[Message, ...]:
     )
 
 
-async def sent(kind: str, asked: Call, **fields: Any) -> dict[str, Any]:
-    async with serving(as_json(good_body(kind))) as wire:
-        await ask(entry_for(kind, wire.url, **fields), asked)
-    return wire.requests[0].body
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_tool_call_is_read_whole_and_in_pieces(kind: str, *, streams: bool) -> None:
     asked = Call((QUESTION,), settings=SETTINGS, on_delta=(lambda _: None) if streams else None)
-    async with serving(stream(*pieces(kind)) if streams else as_json(called(kind, text="Let me see."))) as wire:
-        found = await ask(entry_for(kind, wire.url), asked)
+    found = await answered(kind, stream(*pieces(kind)) if streams else as_json(called(kind, text="Let me see.")), asked)
 
     assert (found.text, found.finish) == ("" if streams else "Let me see.", "tool_calls")
     assert [(call.id, call.name, json.loads(call.arguments)) for call in found.tool_calls] == [
@@ -102,15 +95,14 @@ async def test_a_tool_call_is_read_whole_and_in_pieces(kind: str, *, streams: bo
 async def test_a_tool_call_counts_only_if_it_is_whole_and_tools_were_offered(
     kind: str, settings: dict[str, Any], *, cut: bool
 ) -> None:
-    async with serving(as_json(called(kind, cut=cut))) as wire:
-        found = await ask(entry_for(kind, wire.url), Call((QUESTION,), settings=settings))
+    found = await answered(kind, as_json(called(kind, cut=cut)), Call((QUESTION,), settings=settings))
 
     assert found.tool_calls == ()
     assert found.finish == ("out_of_tokens" if cut else "tool_calls")
 
 
 async def test_tools_and_results_in_the_chat_api() -> None:
-    body = await sent("chat", Call(told(), settings=SETTINGS))
+    body = (await sent("chat", Call(told(), settings=SETTINGS))).body
 
     assert {name: body[name] for name in SETTINGS} == SETTINGS
     assert body["messages"][1:] == [
@@ -129,7 +121,7 @@ async def test_tools_and_results_in_the_chat_api() -> None:
 
 async def test_tools_and_results_in_the_responses_api() -> None:
     choice = {"type": "function", "function": {"name": "weather"}}
-    body = await sent("responses", Call(told(), settings={"tools": [WEATHER, CODE], "tool_choice": choice}))
+    body = (await sent("responses", Call(told(), settings={"tools": [WEATHER, CODE], "tool_choice": choice}))).body
 
     assert body["tools"] == [
         {"type": "function", "name": "weather", "description": "The weather.", "parameters": SCHEMA},
@@ -150,7 +142,7 @@ async def test_tools_and_results_in_the_responses_api() -> None:
 
 
 async def test_tools_and_results_in_anthropics_api() -> None:
-    body = await sent("anthropic", Call(told(), settings={**SETTINGS, "tools": [WEATHER, CODE]}))
+    body = (await sent("anthropic", Call(told(), settings={**SETTINGS, "tools": [WEATHER, CODE]}))).body
 
     assert body["tools"][0] == {"name": "weather", "description": "The weather.", "input_schema": SCHEMA}
     assert body["tools"][1]["input_schema"]["required"] == ["input"]
@@ -177,8 +169,7 @@ async def test_tools_and_results_in_anthropics_api() -> None:
 async def test_a_custom_tool_of_which_anthropic_makes_a_function_is_called_with_a_text() -> None:
     block = {"type": "tool_use", "id": "c1", "name": "code", "input": {"input": "aaa"}}
     body = good_body("anthropic") | {"content": [block], "stop_reason": "tool_use"}
-    async with serving(as_json(body)) as wire:
-        found = await ask(entry_for("anthropic", wire.url), Call((QUESTION,), settings={"tools": [CODE]}))
+    found = await answered("anthropic", as_json(body), Call((QUESTION,), settings={"tools": [CODE]}))
 
     assert found.tool_calls == (ToolCall("c1", "code", "aaa", custom=True),)
 
@@ -186,7 +177,7 @@ async def test_a_custom_tool_of_which_anthropic_makes_a_function_is_called_with_
 async def test_anthropic_does_not_think_where_tools_are_offered() -> None:
     asked = Call((QUESTION,), settings=SETTINGS)
 
-    assert (await sent("anthropic", asked, thinking_budget=2000))["thinking"] == {"type": "disabled"}
+    assert (await sent("anthropic", asked, thinking_budget=2000)).body["thinking"] == {"type": "disabled"}
 
 
 IMAGE = "data:image/png;base64,AAAA"
@@ -195,7 +186,7 @@ SHOWN: Message = {"role": "user", "content": "What is it?", "images": [IMAGE, "h
 
 async def test_images_are_shown_to_workers_that_see_them() -> None:
     asked = Call((SHOWN,))
-    chat, responses, claude = [await sent(kind, asked, images=True) for kind in KINDS]
+    chat, responses, claude = [(await sent(kind, asked, images=True)).body for kind in KINDS]
 
     assert [part["type"] for part in chat["messages"][0]["content"]] == ["text", "image_url", "image_url"]
     assert chat["messages"][0]["content"][1]["image_url"] == {"url": IMAGE}
@@ -208,7 +199,7 @@ async def test_images_are_shown_to_workers_that_see_them() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_worker_that_sees_no_images_is_told_that_there_are_some(kind: str) -> None:
-    body = await sent(kind, Call((SHOWN,)))
+    body = (await sent(kind, Call((SHOWN,)))).body
 
     (message,) = body["input" if kind == "responses" else "messages"]
     assert message["content"] == "What is it?\n\n[There are images here, which you cannot see.]"
@@ -217,7 +208,7 @@ async def test_a_worker_that_sees_no_images_is_told_that_there_are_some(kind: st
 async def test_a_form_of_the_answer_in_each_api() -> None:
     shape = {"type": "json_schema", "json_schema": {"name": "coat", "schema": SCHEMA, "strict": True}}
     asked = Call((QUESTION,), settings={"response_format": shape})
-    chat, responses, claude = [await sent(kind, asked) for kind in KINDS]
+    chat, responses, claude = [(await sent(kind, asked)).body for kind in KINDS]
 
     assert chat["response_format"] == shape
     assert responses["text"] == {"format": {"type": "json_schema", "name": "coat", "schema": SCHEMA, "strict": True}}

@@ -81,6 +81,17 @@ async def serving(send: Any) -> AsyncIterator[Wire]:
         await server.wait_closed()
 
 
+def stalling(begin: bytes = b"") -> Any:
+    """Send this, and then nothing more."""
+
+    async def send(writer: asyncio.StreamWriter) -> None:
+        writer.write(begin)
+        await writer.drain()
+        await asyncio.Event().wait()
+
+    return send
+
+
 async def _read_request(reader: asyncio.StreamReader) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     first, *lines = head.strip().split("\r\n")
@@ -163,10 +174,28 @@ def call(text: str = "What is it?", **more: Any) -> Call:
     return Call(({"role": "user", "content": text},), **more)
 
 
+def streaming(*, streams: bool = True) -> Call:
+    """The same call, whose pieces are wanted."""
+    return call(on_delta=(lambda _: None) if streams else None)
+
+
 async def ask(entry: WorkerEntry, asked: Call | None = None) -> Reply:
     """One call to the worker of an entry, as a pool makes it."""
     async with Pool([entry]).open() as pool:
         return await pool.worker(0)(asked or call())
+
+
+async def answered(kind: str, send: Any, asked: Call | None = None, **fields: Any) -> Reply:
+    """What a worker of this API makes of what `send` is for a server."""
+    async with serving(send) as wire:
+        return await ask(entry_for(kind, wire.url, **fields), asked)
+
+
+async def sent(kind: str, asked: Call | None = None, **fields: Any) -> Request:
+    """The request of a worker with these settings."""
+    async with serving(as_json(good_body(kind))) as wire:
+        await ask(entry_for(kind, wire.url, **fields), asked)
+    return wire.requests[0]
 
 
 async def failure_of(entry: WorkerEntry, asked: Call | None = None) -> WorkerFailure:
@@ -176,3 +205,11 @@ async def failure_of(entry: WorkerEntry, asked: Call | None = None) -> WorkerFai
     except WorkerFailure as failure:
         return failure
     raise AssertionError(f"a fault became an answer: {got!r}")
+
+
+async def fault(kind: str, send: Any, *, streams: bool = False, **fields: Any) -> WorkerFailure:
+    """The failure that `send` is to a worker of this API, after one attempt."""
+    async with serving(send) as wire:
+        failure = await failure_of(entry_for(kind, wire.url, **fields), streaming(streams=streams))
+    assert len(wire.requests) == 1, "a worker makes one attempt"
+    return failure
