@@ -21,10 +21,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the seed of the first moment (0)")
     given = parser.parse_args()
     began, found = time.monotonic(), 0
-    for what, count, broken_by in (
-        ("kills", given.kills, broken_by_a_kill),
-        ("cancels", given.cancels, broken_by_a_cancel),
-    ):
+    halves = (("kills", given.kills, broken_by_a_kill), ("cancels", given.cancels, broken_by_a_cancel))
+    for what, count, broken_by in halves:
         left = repeated = other = 0
         for seed in range(given.first, given.first + count):
             with tempfile.TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ LAYERS = [
     ["tasks"],
     ["testing", "experiment", "render.run_page"],
     ["render.runs"],
-    ["survey", "conductor"],
+    ["conductor"],
     ["api"],
     ["interpreter"],
     ["render"],

@@ -7,7 +7,6 @@ NAMES = (
     "parse",
     "startup",
     "interpreter",
-    "prompt",
     "grammar",
     "grading",
     "sandbox",

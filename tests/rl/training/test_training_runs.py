@@ -17,10 +17,26 @@ for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
 import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
-from tests.rl.training.toy import BASE, TRAIN, copy_until, from_warmup, metrics, same, samples, train_stage, with_stage  # noqa: E402
+from tests.evaluation.toys import wfdsl_eval  # noqa: E402
+from tests.rl.training.toy import (  # noqa: E402
+    BASE,
+    TRAIN,
+    a_setup,
+    copy_until,
+    from_warmup,
+    metrics,
+    same,
+    samples,
+    train_stage,
+    with_stage,
+    write_experiment,
+)
 from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training.grpo import LOSSES  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 
@@ -172,6 +188,56 @@ def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setup, t
     for plain, shared in zip(*logged, strict=True):
         for name in ("loss", "grad_norm", "entropy", "kl"):
             assert shared[name] == pytest.approx(plain[name], rel=1e-3, abs=1e-6)
+
+
+def test_a_16_bit_checkpoint_is_trained_in_32_bits_and_evaluated(
+    trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In 16 bits, rounding would undo three steps of this size for nearly all weights."""
+    model, start = trained.folder("sft") / "final", tmp_path / "model"
+    AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).save_pretrained(start)
+    AutoTokenizer.from_pretrained(model).save_pretrained(start)
+
+    assert main([str(write_experiment(tmp_path, start)), "--out", str(tmp_path / "out")]) == 0
+
+    before = load_file(start / "model.safetensors")
+    after = load_file(tmp_path / "out/base/final/model.safetensors")
+    assert {each.dtype for each in before.values()} == {torch.bfloat16}
+    moved = torch.cat([(after[name] - before[name].float()).abs().flatten() for name in before])
+    assert (moved > 0).float().mean() > 0.5
+    assert moved.max() < 3.5e-6  # by three steps of 1e-6, as from a 32-bit one: rounding to 16 bits would add more
+
+    monkeypatch.setenv("WFDSL_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    words = ["--policy", "out/base/final", "--tasks", "tasks.jsonl", "--limit", "6", "--pool", "experiment.toml"]
+    assert wfdsl_eval([*words, "--out", "evaluated", "--no-plots"]) == 0
+    assert "out/base/final" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_each_stage_has_curves_of_its_own_in_tensorboard_and_wandb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    pytest.importorskip("wandb")
+
+    def scalars(folder: Path) -> set[str]:
+        events = next(folder.rglob("events.out.tfevents.*"))
+        return set(event_accumulator.EventAccumulator(str(events.parent)).Reload().Tags()["scalars"])
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    setup = a_setup(tmp_path / "shown")
+    train = with_stage(with_stage(setup.train, "sft", max_steps=10), "base", max_steps=2)
+    train = replace(train, trl={"report_to": ["tensorboard", "wandb"]})
+
+    run_pipeline(replace(setup, train=train), ("sft", "base"))
+
+    assert "train/loss" in scalars(setup.folder("sft"))
+    assert {"train/reward", "eval/reward"} <= scalars(setup.folder("base"))
+    logs = (path.read_bytes() for path in tmp_path.glob("wandb/offline-run-*/*.wandb"))
+    assert sorted(sorted({*re.findall(rb"shown-(sft|base)", log)}) for log in logs) == [[b"base"], [b"sft"]]
 
 
 def test_losses_are_those_that_trl_knows() -> None:
