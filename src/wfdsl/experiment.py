@@ -28,6 +28,7 @@ from wfdsl.settings import (
     did_you_mean,
     from_table,
     from_toml,
+    not_default,
     option,
     options_of,
     read_toml_file,
@@ -273,9 +274,8 @@ def origin_of(name: str, config: ConductorConfig, pool_name: str | None) -> dict
     else:
         found = {"solve": found_anywhere(name)}
         paths = [each.name for each in options_of(ConductorConfig) if each.path]
-        table = to_table(replace(config, model=None))
-        default = to_table(ConductorConfig())
-        options = {key: value for key, value in table.items() if value != default.get(key)}
+        changed = not_default(replace(config, model=None))
+        options = {key: value for key, value in to_table(config).items() if key in changed}
         options |= {key: found_anywhere(options[key]) for key in paths if key in options}
         found |= {"conductor": json.dumps(options)} if options else {}
     return found if pool_name is None else {**found, "pool": pool_name}

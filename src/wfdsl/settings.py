@@ -116,7 +116,7 @@ class Option:
         from pydantic import ValidationError  # noqa: PLC0415  (start-up time: most values are plain)
 
         try:
-            self._adapters[0].validate_python(value)
+            self._values.validate_python(value)
         except ValidationError as error:
             return first_problem(error)[1]
         return None
@@ -130,23 +130,32 @@ class Option:
         from pydantic import ValidationError  # noqa: PLC0415  (start-up time)
 
         try:
-            return self._adapters[1].validate_strings(text)
+            return self._texts.validate_strings(text)
         except ValidationError as error:
             raise ValueError(first_problem(error)[1]) from None
 
     @cached_property
-    def _adapters(self) -> tuple[TypeAdapter[Any], TypeAdapter[Any]]:
-        """For values, and for the texts of a flag, which are those of one item."""
-        from pydantic import ConfigDict, Field, TypeAdapter  # noqa: PLC0415  (start-up time)
+    def _values(self) -> TypeAdapter[Any]:
+        kind = self._limited if self.item is None else tuple[self._limited, ...]  # type: ignore[name-defined]
+        return _adapter(kind | None if self.optional else kind, strict=True)
 
-        one: Any = self.type if self.item is None else self.item
-        limits = {**_INTEGERS, **self.limits} if one is int else self.limits
-        one = Annotated[one, Field(**limits)] if limits else one
-        kind: Any = one if self.item is None else tuple[one, ...]
-        return (
-            TypeAdapter(kind | None if self.optional else kind, config=ConfigDict(strict=True, allow_inf_nan=False)),
-            TypeAdapter(one, config=ConfigDict(allow_inf_nan=False)),
-        )
+    @cached_property
+    def _texts(self) -> TypeAdapter[Any]:
+        return _adapter(self._limited, strict=False)
+
+    @property
+    def _limited(self) -> Any:
+        from pydantic import Field  # noqa: PLC0415  (start-up time)
+
+        kind: Any = self.type if self.item is None else self.item
+        limits = {**_INTEGERS, **self.limits} if kind is int else self.limits
+        return Annotated[kind, Field(**limits)] if limits else kind
+
+
+def _adapter(kind: Any, *, strict: bool) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter  # noqa: PLC0415  (start-up time)
+
+    return TypeAdapter(kind, config=ConfigDict(strict=strict, allow_inf_nan=False))
 
 
 def option(
@@ -194,6 +203,13 @@ def changed(table: _T, changes: Mapping[str, Any]) -> _T:
         if name not in known:
             raise UsageError(f"there is no option {name!r}. {did_you_mean(name, known)}")
     return dataclasses.replace(table, **changes) if changes else table  # type: ignore[type-var]
+
+
+def not_default(table: Any) -> dict[str, Any]:
+    """The options of a table whose values are not the defaults."""
+    default = type(table)()
+    values = {each.name: getattr(table, each.name) for each in options_of(type(table))}
+    return {name: value for name, value in values.items() if value != getattr(default, name)}
 
 
 def from_table(table: type[_T], values: Mapping[str, Any], place: str) -> _T:

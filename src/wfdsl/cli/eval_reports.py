@@ -54,13 +54,10 @@ def execute(args: argparse.Namespace) -> int:
     """Print what the action says of the folders."""
     reports = [read_report(Path(folder)) for folder in args.folders]
     plain, parts = _ACTIONS[args.action](reports, args)
-    if any(report.simulated for report in reports):
-        against = isinstance(parts[0], str)  # a line that says what is compared with
-        parts[: int(against)] = [f"{parts[0]}, {SIMULATED}" if against else SIMULATED]
     if args.json:
         print_json(plain, indent=2)
     else:
-        print_parts(*parts)
+        print_parts(parts, simulated=any(report.simulated for report in reports))
     if args.action == "report":
         written = write_summaries(reports[0], plots=not args.no_plots)
         print(f"written: {', '.join(path.name for path in written)}", file=sys.stderr)
@@ -169,8 +166,11 @@ _ACTIONS: Final = {
 SIMULATED: Final = "simulated workers"
 
 
-def print_parts(*parts: Part) -> None:
-    """Print texts and tables, with an empty line between them."""
+def print_parts(parts: Sequence[Part], *, simulated: bool = False) -> None:
+    """Print texts and tables, with an empty line between them; the first line says that workers are simulated."""
+    first, *others = parts
+    if simulated:
+        parts = [f"{first}, {SIMULATED}", *others] if isinstance(first, str) else [SIMULATED, *parts]
     for at, part in enumerate(parts):
         if at:
             print()

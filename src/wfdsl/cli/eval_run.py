@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.cli.display.live import stopped_by_signals
-from wfdsl.cli.eval_reports import SIMULATED, Part, print_parts
+from wfdsl.cli.eval_reports import print_parts
 from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.cli.task_options import tasks_of
@@ -196,9 +196,9 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
     if args.json:
         print_json(summary.to_dict(), indent=2)
     else:
-        parts: list[Part] = [SIMULATED] if report.simulated else []
-        parts += [accuracy_table(summary), cost_table(summary)]
-        print_parts(*parts, *([fit_cost_table(report.fit_costs)] if report.fit_costs else []))
+        tables = [accuracy_table(summary), cost_table(summary)]
+        tables += [fit_cost_table(report.fit_costs)] if report.fit_costs else []
+        print_parts(tables, simulated=report.simulated)
         written = "results and tables" if args.no_plots else "results, tables and plot"
         print(f"{written} are in {report.folder}", file=sys.stderr)
     for policy, found in report.signatures().items():

@@ -27,6 +27,7 @@ from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.own_code import file_of
 from wfdsl.render.status import dollars
+from wfdsl.settings import not_default
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.conductor.policy import Policy
@@ -155,11 +156,11 @@ def _continue(found: _Found, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.running import resume
 
     run_id, request, experiment, pool, policy = found
-    usual, set_now = RunSettings(), {name: getattr(experiment.run, name) for name in _CHANGEABLE}
+    set_now = not_default(experiment.run)  # others stay as they were
     options: dict[str, Any] = {
         "journal": default_path(),
         "budget": None if experiment.budget == UNLIMITED else experiment.budget,
-        **{name: value for name, value in set_now.items() if value != getattr(usual, name)},  # others stay as they were
+        **{name: value for name, value in set_now.items() if name in _CHANGEABLE},
     }
     if policy is None:
         ask = partial(resume, run_id, pool, **options)

@@ -26,7 +26,7 @@ from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.own_code import file_of, load_object
-from wfdsl.settings import build_model, from_table, options_of
+from wfdsl.settings import build_model, from_table, not_default, options_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.list_prices import FREE
 from wfdsl.workers.model_folder import CONFIGURATIONS, gguf_in, has_weights, is_shipped, runtime_of
@@ -116,11 +116,9 @@ def conductor_of_run(request: RunRequest, config: ConductorConfig, pool: Pool) -
     Raises:
         UsageError, WorkflowError: as `named_conductor` does.
     """
-    origin, default = request.origin, ConductorConfig()
+    origin = request.origin
     kept = from_table(ConductorConfig, json.loads(origin.get("conductor", "{}")), "the Conductor of the run")
-    given = {each.name: getattr(config, each.name) for each in options_of(ConductorConfig)}
-    changes = {name: value for name, value in given.items() if value != getattr(default, name)}
-    found = replace(kept, **{"model": origin.get("solve"), **changes})
+    found = replace(kept, **{"model": origin.get("solve"), **not_default(config)})
     effort = next((each for each in EFFORTS if each == origin.get("effort")), None)
     return named_conductor(found, pool).with_effort(effort)
 

@@ -261,7 +261,7 @@ def _strategies(arguments: Sequence[str]) -> int:
     from wfdsl_rl.training.strategies import HEAD, strategies_of
 
     for each in strategies_of(Path(args.folder), every=args.every):
-        print_parts(f"stage {each.stage}", (HEAD, [window.row for window in each.windows]), "\n".join(each.lines))
+        print_parts([f"stage {each.stage}", (HEAD, [window.row for window in each.windows]), "\n".join(each.lines)])
     return OK
 
 
