@@ -111,6 +111,8 @@ def test_what_is_not_a_pool_is_refused(pool: Any) -> None:
 def test_an_option_that_does_not_exist_is_named() -> None:
     with pytest.raises(UsageError, match="there is no option 'pool_size'"):
         analyze(TEXT, pool_size=[0, 2, 5])
+    with pytest.raises(UsageError, match=r"^completion "):
+        analyze(TEXT, params={"n": "1"})
 
 
 async def test_the_classes_of_events_and_records_are_public() -> None:

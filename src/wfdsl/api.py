@@ -115,7 +115,9 @@ def analyze(
     if is_file:
         return _analyzed_file(source, params, config)
     if params:
-        raise UsageError(f"{name} is a completion, which has no parameters: leave out {', '.join(sorted(params))}")
+        raise UsageError(
+            f"{source.name} is a completion, which has no parameters: leave out {', '.join(sorted(params))}"
+        )
     from wfdsl.language.completion import read_completion  # noqa: PLC0415  (start-up time: files do not need it)
 
     find = getattr(config.pool, "find", None)
