@@ -86,7 +86,7 @@ types: $(SETUP)
 	$(BIN)/mypy
 
 unit: $(SETUP)
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # Left out: tests that are slow, kill processes, wait for bad servers, or load torch.
 quick: lint

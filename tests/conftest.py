@@ -30,6 +30,11 @@ settings.register_profile(
 settings.register_profile("explore", max_examples=3000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("WFDSL_HYPOTHESIS", "ci"))
 
+# As many processes as cores test at once: more threads of torch would wait for each other, up to ten times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A name that is no file is looked for on the hub, for half a minute where there is no network.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell: what tests start and interrupt would inherit that it is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)

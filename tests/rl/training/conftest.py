@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,12 +38,18 @@ def prompt() -> Prompt:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Setup:
-    """A warm-up and a base stage of six iterations, with what they leave behind."""
+    """A warm-up and a base stage of six iterations, with what they leave behind. Processes that test share it."""
     import torch
+    from filelock import FileLock
 
     from wfdsl_rl.training.pipeline import run_pipeline
 
     torch.set_num_threads(1)
-    setup = a_setup(tmp_path_factory.mktemp("trained"))
-    run_pipeline(setup, ("sft", "base"))
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "trained"
+    with FileLock(f"{folder}.lock"):
+        folder.mkdir(exist_ok=True)
+        setup = a_setup(folder)
+        if not (setup.folder("base") / "final").is_dir():
+            run_pipeline(setup, ("sft", "base"))
     return setup
