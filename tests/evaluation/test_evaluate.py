@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -224,7 +223,7 @@ async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
     (trial,), _ = await trials_of(evaluation(pool, policies={"vote": MajorityVote(n=3)}, count=1))
 
     assert (trial.calls, trial.steps, trial.workers) == (3, 3, {"ann": 3})
-    assert Trial.from_dict(json.loads(trial.to_json())) == trial
+    assert Trial.from_json(trial.to_json()) == trial
 
 
 def _lasting(trial: Trial) -> tuple[Any, ...]:
