@@ -92,7 +92,7 @@ def _evaluate(evaluation: Evaluation, folder: Path, args: argparse.Namespace, ex
     if on_ray and settled.keys() >= set(evaluation.trials()):
         return ""  # a cluster would be started for nothing
     shown = _progress(evaluation, settled.values(), experiment.budget.usd, quiet=args.quiet)
-    with kept_in(folder, evaluation) as write, shown as show:
+    with kept_in(folder, evaluation.policies) as write, shown as show:
 
         def keep(trial: Trial) -> None:
             write(trial)

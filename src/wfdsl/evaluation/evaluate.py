@@ -84,7 +84,7 @@ async def evaluate(
     with ExitStack() as stack:
         if out is not None:
             begin_folder(Path(out), manifest_of(evaluation))
-            takers.insert(0, stack.enter_context(kept_in(Path(out), evaluation)))
+            takers.insert(0, stack.enter_context(kept_in(Path(out), evaluation.policies)))
         try:
             what = replace(evaluation, options=options)
             await run_trials(what, taken, done=done, concurrency=concurrency, grader=grader)

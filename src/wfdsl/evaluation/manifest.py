@@ -22,7 +22,16 @@ from wfdsl._version import __version__
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.trials import Evaluation, Trial, hash_of, named_tasks, read_trials, results_in, task_hash
+from wfdsl.evaluation.trials import (
+    RESULTS,
+    Evaluation,
+    Trial,
+    hash_of,
+    named_tasks,
+    read_trials,
+    task_hash,
+    whole_lines,
+)
 from wfdsl.files import write_whole
 from wfdsl.interpreter.record import total_usd, workflow_to_list
 from wfdsl.settings import to_table
@@ -205,28 +214,33 @@ _COSTS: Final = TypeAdapter(dict[str, FitCost])
 
 
 @contextmanager
-def kept_in(folder: Path, evaluation: Evaluation) -> Iterator[Callable[[Trial], None]]:
-    """Gives what writes a trial into an evaluation's folder; at the end, what fitting has cost is written beside them.
+def kept_in(folder: Path, policies: Mapping[str, Policy]) -> Iterator[Callable[[Trial], None]]:
+    """Open the folder's results after the last whole line; gives what writes a trial.
+
+    At the end, what fitting policies, and training Conductors from checkpoints, has cost is written beside what is
+    there already.
 
     Raises:
-        UsageError: results cannot be written, or the costs that are there cannot be read.
+        UsageError: results cannot be written; or the costs that are there, or a checkpoint's, cannot be read.
     """
-    with results_in(folder) as keep:
+    path = folder / RESULTS
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
+
+    def keep(trial: Trial) -> None:
+        file.write(f"{trial.to_json()}\n".encode())
+        file.flush()
+
+    with file:
+        file.truncate(len(whole_lines(path)))
         try:
             yield keep
         finally:
-            write_fit_costs(folder, evaluation.policies)
-
-
-def write_fit_costs(folder: Path, policies: Mapping[str, Policy]) -> None:
-    """Write what fitting policies, and training Conductors from checkpoints, has cost, beside what is there already.
-
-    Raises:
-        UsageError: what is there, or a checkpoint's file, cannot be read.
-    """
-    found = {name: getattr(policy, "fit_cost", None) or _training_cost(policy) for name, policy in policies.items()}
-    if costs := {name: cost for name, cost in found.items() if cost is not None}:
-        (folder / FIT_COSTS).write_bytes(_COSTS.dump_json({**read_fit_costs(folder), **costs}, indent=2))
+            found = {name: getattr(each, "fit_cost", None) or _training_cost(each) for name, each in policies.items()}
+            if costs := {name: cost for name, cost in found.items() if cost is not None}:
+                (folder / FIT_COSTS).write_bytes(_COSTS.dump_json({**read_fit_costs(folder), **costs}, indent=2))
 
 
 def _training_cost(policy: Policy) -> FitCost | None:

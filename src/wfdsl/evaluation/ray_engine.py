@@ -95,6 +95,7 @@ async def evaluate_on_ray(
     size = parallel // at_a_time
     batches = (tuple(left[at : at + size]) for at in range(0, len(left), size))
     expected = manifest_of(replace(evaluation, tasks=()))
+    with_cpu = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     process = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", max_restarts=MOST_RESTARTS, max_task_retries=-1)
 
     async def feed(actor: Any) -> None:
@@ -107,7 +108,7 @@ async def evaluate_on_ray(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(nodes or _node_count()):
+            for _ in range(nodes or max(len(with_cpu), 1)):
                 actor = process(NodeProcess).remote(build, expected, str(Path.cwd()), journal=journal)
                 for _ in range(at_a_time):
                     group.create_task(feed(actor))
@@ -117,12 +118,6 @@ async def evaluate_on_ray(
             said = str(first).partition("\n")[0]
             raise UsageError(f"a process died {MOST_RESTARTS + 1} times; the last time: {said}") from first
         raise first from several
-
-
-def _node_count() -> int:
-    """How many nodes of the cluster have a CPU."""
-    alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-    return max(len(alive), 1)
 
 
 class NodeProcess:

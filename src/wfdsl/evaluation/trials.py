@@ -14,8 +14,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
@@ -245,28 +244,6 @@ RESULTS: Final = "results.jsonl"
 """The file of an evaluation's trials, in its folder."""
 
 
-@contextmanager
-def results_in(folder: Path) -> Iterator[Callable[[Trial], None]]:
-    """Open the folder's results after the last whole line; gives what writes a trial.
-
-    Raises:
-        UsageError: they cannot be written.
-    """
-    path = folder / RESULTS
-    try:
-        file = path.open("ab")
-    except OSError as error:
-        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
-    with file:
-        file.truncate(len(_whole_lines(path)))
-
-        def keep(trial: Trial) -> None:
-            file.write(f"{trial.to_json()}\n".encode())
-            file.flush()
-
-        yield keep
-
-
 def read_trials(folder: Path) -> dict[TrialKey, Trial]:
     """The trials of a folder, by key; none if there are no results.
 
@@ -277,7 +254,7 @@ def read_trials(folder: Path) -> dict[TrialKey, Trial]:
     if not path.exists():
         return {}
     trials: dict[TrialKey, Trial] = {}
-    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
+    for number, line in enumerate(whole_lines(path).splitlines(), start=1):
         try:
             trial = Trial.from_json(line)
         except ValidationError as error:
@@ -287,6 +264,7 @@ def read_trials(folder: Path) -> dict[TrialKey, Trial]:
     return trials
 
 
-def _whole_lines(path: Path) -> bytes:
+def whole_lines(path: Path) -> bytes:
+    """What a file holds up to the end of its last whole line."""
     data = path.read_bytes()
     return data[: data.rfind(b"\n") + 1]
