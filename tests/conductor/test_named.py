@@ -126,7 +126,7 @@ def test_a_checkpoint_without_a_prompt_is_asked_like_any_model(checkpoint: Path)
         ("conductor:gpt", "no Conductor 'conductor:gpt'"),
         ("function:gpt", "no Conductor 'function:gpt'"),
         ("two.toml", "has 2 workers"),
-        ("node.toml", "names the provider of the model"),
+        ("node.toml", 'not "conductor"'),
         ("nowhere.toml", "nowhere.toml"),
         ("empty", "empty is not a checkpoint: it has no config.json"),
         ("transformers:empty", "empty is not a checkpoint"),

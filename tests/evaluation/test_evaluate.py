@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import sys
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -224,7 +228,7 @@ async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
     (trial,), _ = await trials_of(evaluation(pool, policies={"vote": MajorityVote(n=3)}, count=1))
 
     assert (trial.calls, trial.steps, trial.workers) == (3, 3, {"ann": 3})
-    assert Trial.from_dict(json.loads(trial.to_json())) == trial
+    assert Trial.from_json(trial.to_json()) == trial
 
 
 def _lasting(trial: Trial) -> tuple[Any, ...]:
@@ -280,3 +284,39 @@ def test_a_policy_may_say_what_is_the_dearest_that_it_may_run() -> None:
     assert two.calls == 30
     assert two.usd_at_most is not None
     assert "45 trials, 60 calls" in estimate_text([router, vote, two])
+
+
+async def test_nodes_share_the_trials_and_keep_clients_open_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With actors in this process; `tests/engines/test_ray.py` has Ray's own."""
+
+    def made(node: Any) -> Any:
+        return SimpleNamespace(remote=lambda *args, **more: actor_of(node(*args, **more)))
+
+    def actor_of(node: Any) -> Any:
+        return SimpleNamespace(run=SimpleNamespace(remote=node.run))
+
+    nodes = [{"Alive": True, "Resources": {"CPU": 1.0}}] * 2
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(remote=lambda **_: made, nodes=lambda: nodes))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "ray.exceptions", SimpleNamespace(RayError=OSError))  # type: ignore[arg-type]
+    monkeypatch.delitem(sys.modules, "wfdsl.evaluation.ray_engine", raising=False)
+    engine = import_module("wfdsl.evaluation.ray_engine")
+    monkeypatch.delitem(sys.modules, "wfdsl.evaluation.ray_engine")
+    users, closed, found = Counter[str](), [], list[Trial]()
+
+    class Held(WorkflowPolicy):
+        @asynccontextmanager
+        async def open(self) -> AsyncIterator[None]:
+            users["now"] += 1
+            try:
+                yield
+            finally:
+                users["now"] -= 1
+                closed.append(users["now"] == 0)
+
+    what = evaluation(pool_of(["42"])[0], policies={"held": Held(ONE)}, count=9)
+
+    await engine.evaluate_on_ray(what, lambda: what, keep=found.append, parallel=2, journal=False)
+
+    assert sorted(trial.key for trial in found) == sorted(what.trials())
+    assert {trial.outcome for trial in found} == {"right"}
+    assert True not in closed

@@ -19,14 +19,14 @@ from wfdsl.evaluation.manifest import (
     FitCost,
     begin_folder,
     description_of,
+    kept_in,
     manifest_of,
     read_fit_costs,
     read_manifest,
     require_same,
-    write_fit_costs,
 )
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.trials import Evaluation, read_trials, results_in
+from wfdsl.evaluation.trials import Evaluation, read_trials
 from wfdsl.workers.entry import Limits, Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
 
@@ -117,7 +117,7 @@ def test_trials_come_back_as_they_were_kept(tmp_path: Path) -> None:
     ]
 
     before = read_trials(tmp_path)
-    with results_in(tmp_path) as keep:
+    with kept_in(tmp_path, {}) as keep:
         for each in kept:
             keep(each)
 
@@ -131,7 +131,7 @@ def test_a_line_that_was_cut_off_does_not_count_and_is_taken_away(tmp_path: Path
     (tmp_path / "results.jsonl").write_text(f"{trial(task='t1').to_json()}\n{cut_off}")
 
     before = read_trials(tmp_path)
-    with results_in(tmp_path) as keep:
+    with kept_in(tmp_path, {}) as keep:
         keep(trial(task="t2"))
 
     assert [key.task for key in before] == ["t1"]
@@ -148,17 +148,24 @@ def test_a_whole_line_that_is_no_result_is_named(tmp_path: Path, line: str) -> N
 
 
 def test_costs_of_fitting_are_kept_beside_those_of_earlier_sessions(tmp_path: Path) -> None:
-    write_fit_costs(tmp_path, {"plain": fitted(None)})
-    assert not list(tmp_path.iterdir())
+    for policies in (
+        {"plain": fitted(None)},
+        {"a": fitted(FitCost(6, 90, 0.25)), "b": fitted(FitCost(1, 2, None))},
+        {"c": fitted(FitCost(3, 4, 0.5)), "plain": fitted(None)},
+    ):
+        before = read_fit_costs(tmp_path)
+        with kept_in(tmp_path, policies):
+            pass
 
-    write_fit_costs(tmp_path, {"a": fitted(FitCost(6, 90, 0.25)), "b": fitted(FitCost(1, 2, None))})
-    write_fit_costs(tmp_path, {"c": fitted(FitCost(3, 4, 0.5)), "plain": fitted(None)})
-
-    assert read_fit_costs(tmp_path) == {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None), "c": FitCost(3, 4, 0.5)}
+    assert (before.keys(), read_fit_costs(tmp_path)) == (
+        {"a", "b"},
+        {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None), "c": FitCost(3, 4, 0.5)},
+    )
 
 
 def test_a_conductor_costs_what_its_training_has_cost(tmp_path: Path) -> None:
-    write_fit_costs(tmp_path, policies_of(["gym/seven", "worker:0"], Pool.load("gym/seven")))
+    with kept_in(tmp_path, policies_of(["gym/seven", "worker:0"], Pool.load("gym/seven"))):
+        pass
 
     [(name, cost)] = read_fit_costs(tmp_path).items()
     assert name == "gym/seven"
@@ -173,5 +180,5 @@ def test_a_damaged_cost_is_an_error_that_names_its_file(tmp_path: Path, text: st
 
     with pytest.raises(UsageError, match=FIT_COSTS):
         read_fit_costs(tmp_path)
-    with pytest.raises(UsageError, match=r"training_cost\.json"):
-        write_fit_costs(tmp_path, {"mine": trained})
+    with pytest.raises(UsageError, match=r"training_cost\.json"), kept_in(tmp_path, {"mine": trained}):
+        pass

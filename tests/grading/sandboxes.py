@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 
 from wfdsl.grading.sandbox import Sandbox, SandboxLimits, SandboxMissing
-from wfdsl.grading.sandbox.isolation import private_id
+from wfdsl.grading.sandbox.isolation import numbered_id
 
 LIMITS = SandboxLimits(memory_mib=256, processes=8, files_mib=4, output_bytes=1 << 20)
 
@@ -54,7 +54,7 @@ def the_sandbox(tier: str = "bubblewrap") -> Sandbox:
 
 def left_running() -> list[str]:
     """Processes of the sandbox that are still there: those with one of its private ids, or else our own children."""
-    private = {str(private_id(slot)) for slot in range(8)} if os.geteuid() == 0 else set()
+    private = {str(numbered_id(slot)) for slot in range(8)} if os.geteuid() == 0 else set()
     found, command = [], b""
     for folder in Path("/proc").glob("[0-9]*"):
         try:

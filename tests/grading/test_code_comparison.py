@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from wfdsl.grading.code import output_difference, same_result, shown
+from wfdsl.grading.code import output_difference, read_result, same_result, shown
+from wfdsl.grading.sandbox.inside.values import dumps
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,11 @@ def test_outputs_that_differ(output: str, expected: str) -> None:
     assert output_difference(output, expected)
 
 
+def received(value: object) -> Any:
+    """A result as it comes from a program."""
+    return read_result(json.loads(dumps(value, lambda _: [])))
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
@@ -40,19 +47,19 @@ def test_outputs_that_differ(output: str, expected: str) -> None:
     ],
 )  # fmt: skip
 def test_results_that_are_equal(found: Any, expected: Any) -> None:
-    assert same_result(found, expected)
+    assert same_result(received(found), expected)
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
         (1, 2), (10**17, 10**17 + 1), (10**400, 1.5), (1.0001, 1.0), ("1", 1), (True, 1), (1, True), ([1], [1, 2]),
-        ([1, 2], [2, 1]), ({1}, [1]), ({1: 2, "1": 2}, {"1": 2}), ({"a": 1}, {"b": 1}), (float("nan"), 1.0), (None, 0),
+        ([1, 2], [2, 1]), ({"a": 1}, {"b": 1}), (float("nan"), 1.0), (None, 0),
         ("", None), ({10**5000: 1}, {"1": 1}),
     ],
 )  # fmt: skip
 def test_results_that_differ(found: Any, expected: Any) -> None:
-    assert not same_result(found, expected)
+    assert not same_result(received(found), expected)
 
 
 def test_a_value_that_is_long_or_cannot_be_written_is_cut_in_a_reason() -> None:

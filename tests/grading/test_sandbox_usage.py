@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
 from tests.grading.sandboxes import needs_sandbox
 from wfdsl.grading.sandbox import Sandbox, SandboxLimits
-from wfdsl.grading.sandbox.usage import Usage, time_limit
+from wfdsl.grading.sandbox.process import Inside, time_limit
+from wfdsl.grading.sandbox.usage import Usage
 
 EACH_100_MIB = """
 import os, time
@@ -35,7 +37,7 @@ class Process:
 
 
 async def run_for(seconds: float, process: Process, limit_s: float) -> None:
-    async with time_limit([process], limit_s):
+    async with time_limit([cast("Inside", process)], limit_s):
         await asyncio.sleep(seconds)
 
 

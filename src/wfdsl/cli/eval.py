@@ -36,27 +36,26 @@ EXAMPLES = (
     "wfdsl eval equal-cost first --policy moa --among 'worker:*' --among 'majority-vote:*'",
 )
 _PARALLEL = 32
-_ONLY = {"--policy": ("NAME", "only these policies; may be repeated")}
 _PATTERNS = {
-    "--policy": ("PATTERN", "show only these policies, by name or pattern, such as 'worker:*'; may be repeated"),
-    "--among": ("PATTERN", "compare with these policies only, by name or pattern; may be repeated"),
+    "--policy": "show only these policies, by name or pattern, such as 'worker:*'; may be repeated",
+    "--among": "compare with these policies only, by name or pattern; may be repeated",
 }
-_ACTIONS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
+_ACTIONS: dict[str, tuple[str, str, list[str]]] = {
     "compare": (
         "compare each policy with the first, or in two folders those of the same name, task by task",
         "the folder of an evaluation, or two",
-        _ONLY,
+        ["--policy"],
     ),
     "equal-cost": (
         "show how far each policy is above all others that cost as much",
         "folders of evaluations on the same tasks",
-        _PATTERNS,
+        ["--policy", "--among"],
     ),
-    "room": ("show what a Conductor could gain by choosing among the policies for each question", "", {}),
-    "strategies": ("show what the workflows of an evaluation look like", "", _ONLY),
-    "report": ("make the summaries and the plot of an evaluation again", "", {}),
+    "room": ("show what a Conductor could gain by choosing among the policies for each question", "", []),
+    "strategies": ("show what the workflows of an evaluation look like", "", ["--policy"]),
+    "report": ("make the summaries and the plot of an evaluation again", "", []),
 }
-"""What each does, which folders it reads unless it is one, and its options that may be repeated."""
+"""What each does, which folders it reads unless it is one, and its options that take patterns."""
 _NEEDED = {
     "policy": "--policy: what is evaluated, such as workers, moa or FILE.wf",
     "tasks": "--tasks: what it is asked, such as FILE.jsonl or gym/seven",
@@ -153,8 +152,8 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
         added = actions.add_parser(name, help=about, description=about)
         count_of = "+" if folders else 1
         added.add_argument("folders", nargs=count_of, metavar="DIR", help=folders or "the folder of an evaluation")
-        for flag, (metavar, what) in options.items():
-            added.add_argument(flag, action="append", default=[], metavar=metavar, help=what)
+        for flag in options:
+            added.add_argument(flag, action="append", default=[], metavar="PATTERN", help=_PATTERNS[flag])
         if name == "compare":
             added.add_argument("--against", metavar="NAME", help="the policy to compare with")
         _add_output(added, plots=name == "report")

@@ -32,6 +32,7 @@ from wfdsl.evaluation.report import (
     accuracy_table,
     comparison_table,
     cost_table,
+    fit_cost_table,
     markdown_table,
     read_report,
     table_of,
@@ -53,15 +54,20 @@ _PATTERNS: Final = 5
 def execute(args: argparse.Namespace) -> int:
     """Print what the action says of the folders."""
     reports = [read_report(Path(folder)) for folder in args.folders]
-    plain, parts = _ACTIONS[args.action](reports, args)
-    if args.json:
-        print_json(plain, indent=2)
-    else:
-        print_parts(parts, simulated=any(report.simulated for report in reports))
+    show(_ACTIONS[args.action](reports, args), args, simulated=any(report.simulated for report in reports))
     if args.action == "report":
         written = write_summaries(reports[0], plots=not args.no_plots)
         print(f"written: {', '.join(path.name for path in written)}", file=sys.stderr)
     return 0
+
+
+def show(shown: Shown, args: argparse.Namespace, *, simulated: bool) -> None:
+    """Print what an action says, or its JSON."""
+    plain, parts = shown
+    if args.json:
+        print_json(plain, indent=2)
+    else:
+        print_parts(parts, simulated=simulated)
 
 
 def _compare(reports: Sequence[Report], args: argparse.Namespace) -> Shown:
@@ -70,7 +76,8 @@ def _compare(reports: Sequence[Report], args: argparse.Namespace) -> Shown:
         raise UsageError(f"{len(reports)} folders: give one, or two")
     first, second = reports[0], reports[-1]
     against = args.against or (first.policies[0] if first is second else None)
-    pairs = [(one, against or one) for one in _chosen(first, args.policy) if first is not second or one != against]
+    chosen = named(args.policy or EVERYONE, first.policies)
+    pairs = [(one, against or one) for one in chosen if first is not second or one != against]
     pairs = [(one, other) for one, other in pairs if other in second.policies]
     if not pairs:
         raise UsageError(
@@ -85,18 +92,10 @@ def _compare(reports: Sequence[Report], args: argparse.Namespace) -> Shown:
     return [asdict(each) for each in found], [*title, comparison_table(found), COMPARED]
 
 
-def _chosen(report: Report, names: list[str]) -> list[str]:
-    for name in names:
-        if name not in report.policies:
-            raise UsageError(f"{report.folder} has no policy {name!r}; it has {', '.join(report.policies)}")
-    return list(names or report.policies)
-
-
 def _equal_cost(reports: Sequence[Report], args: argparse.Namespace) -> Shown:
     """Each policy among the others at its cost."""
-    standings = standings_in(reports, among=args.among or EVERYONE)
-    shown = named(args.policy or EVERYONE, [each.policy for each in standings])
-    found = [each for each in standings if each.policy in shown]
+    standings = {each.policy: each for each in standings_in(reports, among=args.among or EVERYONE)}
+    found = [standings[name] for name in named(args.policy or EVERYONE, standings)]
     only = f"\nThe others are only these: {', '.join(args.among)}." if args.among else ""
     return [asdict(each) for each in found], [equal_cost_table(found), f"{EQUAL_COST}{only}"]
 
@@ -115,7 +114,7 @@ def _room(reports: Sequence[Report], args: argparse.Namespace) -> Shown:  # noqa
 def _strategies(reports: Sequence[Report], args: argparse.Namespace) -> Shown:
     """What workflows look like, and how Conductors fail."""
     [report] = reports
-    found, signs, chosen = report.strategies(), report.signatures(), _chosen(report, args.policy)
+    found, signs, chosen = report.strategies(), report.signatures(), named(args.policy or EVERYONE, report.policies)
     policies = {name: {**found[name].to_dict(), "signatures": signs[name].to_dict()} for name in chosen}
     columns = {name: _strategy_figures(found[name]) for name in chosen}
     rows = sorted({row: None for column in columns.values() for row in column}, key=lambda row: row[0])
@@ -150,10 +149,11 @@ def _signature_row(policy: str, found: Signatures) -> dict[str, str]:
     return {"policy": policy, **row, "most asked worker": "; ".join(asked)}
 
 
-def _report(reports: Sequence[Report], args: argparse.Namespace) -> Shown:  # noqa: ARG001  (as every action)
-    """The summaries, which are written again with the plot."""
-    summary = reports[0].summary()
-    return summary.to_dict(), [accuracy_table(summary), cost_table(summary)]
+def summary_of(reports: Sequence[Report], args: argparse.Namespace) -> Shown:  # noqa: ARG001  (as every action)
+    """The summaries, which are written with the plot."""
+    [report] = reports
+    summary, fitted = report.summary(), [fit_cost_table(report.fit_costs)] if report.fit_costs else []
+    return summary.to_dict(), [accuracy_table(summary), cost_table(summary), *fitted]
 
 
 _ACTIONS: Final = {
@@ -161,7 +161,7 @@ _ACTIONS: Final = {
     "equal-cost": _equal_cost,
     "room": _room,
     "strategies": _strategies,
-    "report": _report,
+    "report": summary_of,
 }
 SIMULATED: Final = "simulated workers"
 

@@ -18,33 +18,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wfdsl.cli.display.consoles import stderr_console
 from wfdsl.cli.display.live import stopped_by_signals
-from wfdsl.cli.eval_reports import print_parts
+from wfdsl.cli.eval_reports import show, summary_of
 from wfdsl.cli.options import experiment_of, parameters_of
 from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.cli.task_options import tasks_of
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitting import FittedPolicy
+from wfdsl.evaluation.baselines.fitting import Fitted
 from wfdsl.evaluation.estimate import estimate_policies, estimate_text
 from wfdsl.evaluation.evaluate import evaluate
-from wfdsl.evaluation.manifest import (
-    begin_folder,
-    is_simulated,
-    manifest_of,
-    read_manifest,
-    require_same,
-    write_fit_costs,
-)
+from wfdsl.evaluation.manifest import begin_folder, is_simulated, kept_in, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.policy_names import policies_of
-from wfdsl.evaluation.report import (
-    Report,
-    accuracy_table,
-    cost_table,
-    fit_cost_table,
-    read_report,
-    require_matplotlib,
-    write_summaries,
-)
-from wfdsl.evaluation.trials import Evaluation, Trial, read_trials, results_in, spent_on
+from wfdsl.evaluation.report import Report, read_report, write_summaries
+from wfdsl.evaluation.trials import Evaluation, Trial, read_trials, spent_on
 from wfdsl.experiment import Experiment, run_options
 from wfdsl.installation import require_packages
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker, BudgetUsage
@@ -73,7 +58,7 @@ def execute(args: argparse.Namespace) -> int:
         _require_no_money(evaluation, experiment)
         require_packages("--engine ray", ["ray"], "ray")
     if not args.no_plots:
-        require_matplotlib()
+        require_packages("the plot, which --no-plots leaves out,", ["matplotlib"], "eval")
     folder = Path(args.out or time.strftime("eval-%Y%m%d-%H%M%S"))
     evaluation = _begun(evaluation, folder, args)
     again = f"wfdsl eval --resume {folder}"
@@ -107,7 +92,7 @@ def _evaluate(evaluation: Evaluation, folder: Path, args: argparse.Namespace, ex
     if on_ray and settled.keys() >= set(evaluation.trials()):
         return ""  # a cluster would be started for nothing
     shown = _progress(evaluation, settled.values(), experiment.budget.usd, quiet=args.quiet)
-    with results_in(folder) as write, shown as show:
+    with kept_in(folder, evaluation.policies) as write, shown as show:
 
         def keep(trial: Trial) -> None:
             write(trial)
@@ -120,24 +105,16 @@ def _evaluate(evaluation: Evaluation, folder: Path, args: argparse.Namespace, ex
                     evaluation, keep=keep, done=settled, journal=journal, budget=budget, concurrency=args.parallel
                 )
 
-        if on_ray:
-            from wfdsl.evaluation.ray_engine import Plan, cluster, evaluate_on_ray
-
-            plan = Plan(
-                build=partial(_on_node, args),
-                evaluation_id=evaluation.id,
-                folder=str(Path.cwd()),
-                parallel=args.parallel,
-                journal=keeps_calls,
-            )
-            with cluster(args.address):
-                there = evaluate_on_ray(evaluation, plan, keep=keep, done=settled, nodes=args.nodes)
-                asyncio.run(stopped_by_signals(there, hint))
-            return ""
-        try:
+        if not on_ray:
             return asyncio.run(stopped_by_signals(here(), hint))
-        finally:
-            write_fit_costs(folder, evaluation.policies)
+        from wfdsl.evaluation.ray_engine import cluster, evaluate_on_ray
+
+        build = partial(evaluation_of, args, tasks=())  # on a node, from the same options
+        how = {"nodes": args.nodes, "parallel": args.parallel, "journal": keeps_calls}
+        with cluster(args.address):
+            there = evaluate_on_ray(evaluation, build, keep=keep, done=settled, **how)
+            asyncio.run(stopped_by_signals(there, hint))
+        return ""
 
 
 def _budget_tracker(
@@ -152,11 +129,6 @@ def _budget_tracker(
     return BudgetTracker(experiment.budget, BudgetUsage(*map(sum, zip(*costs, strict=True))))
 
 
-def _on_node(args: argparse.Namespace) -> Evaluation:
-    """The evaluation as a node of a cluster makes it from the same options; its tasks are sent to it."""
-    return evaluation_of(args, experiment_of(args), tasks=())
-
-
 def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
     """Refuse what several nodes would each spend for themselves.
 
@@ -168,7 +140,7 @@ def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
             "a budget holds on one machine, and the nodes of a cluster do not share it; leave it out, or evaluate with "
             "--engine local"
         )
-    fitted = [name for name, policy in evaluation.policies.items() if isinstance(policy, FittedPolicy)]
+    fitted = [name for name, policy in evaluation.policies.items() if isinstance(policy, Fitted)]
     if fitted:
         raise UsageError(
             f"{', '.join(fitted)}: fitted before the first question, which every node would pay for; evaluate it "
@@ -192,13 +164,8 @@ def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Ev
 
 
 def _print_report(report: Report, args: argparse.Namespace) -> None:
-    summary = report.summary()
-    if args.json:
-        print_json(summary.to_dict(), indent=2)
-    else:
-        tables = [accuracy_table(summary), cost_table(summary)]
-        tables += [fit_cost_table(report.fit_costs)] if report.fit_costs else []
-        print_parts(tables, simulated=report.simulated)
+    show(summary_of([report], args), args, simulated=report.simulated)
+    if not args.json:
         written = "results and tables" if args.no_plots else "results, tables and plot"
         print(f"{written} are in {report.folder}", file=sys.stderr)
     for policy, found in report.signatures().items():
@@ -207,7 +174,7 @@ def _print_report(report: Report, args: argparse.Namespace) -> None:
 
 
 def evaluation_of(
-    args: argparse.Namespace, experiment: Experiment, *, tasks: Sequence[Task] | None = None
+    args: argparse.Namespace, experiment: Experiment | None = None, *, tasks: Sequence[Task] | None = None
 ) -> Evaluation:
     """What the options describe; `tasks` are asked instead of theirs.
 
@@ -215,6 +182,7 @@ def evaluation_of(
         UsageError: an option cannot be used, or there is nothing to evaluate.
         WorkflowError: a file holds no valid workflow.
     """
+    experiment = experiment or experiment_of(args)
     pool, name = experiment.require_pool(), experiment.grading.judge
     policies = policies_of(args.policy, pool, config=experiment.conductor, params=parameters_of(args))
     seed = _SEED if experiment.run.seed is None else experiment.run.seed

@@ -58,10 +58,16 @@ def load_prompt(folder: str | PathLike[str]) -> TrainedPrompt | None:
         return None
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
-        found = _trained(path, plain)
+        if plain["format"] != FORMAT or plain["format_version"] != VERSION:
+            raise UsageError(f"{path}: this wfdsl reads {FORMAT} of version {VERSION}; use the one that wrote the file")
+        shown = tuple(example_of(path, at, row) for at, row in enumerate(plain["shown_examples"]))
+        check_texts(path, {**plain["texts"], **{key: plain[key] for key in ("name", "version", "examples")}})
+        prompt = Prompt(plain["name"], plain["version"], plain["texts"], ExampleSet(plain["examples"], shown))
+        rounds = int(plain["rounds"]) if "rounds" in plain else None
+        found = TrainedPrompt(prompt, int(plain["max_steps"]), rounds)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: this is not the prompt of a checkpoint: {error!r}") from error
-    if found.prompt.hash != plain["hash"] or plain.get("seal") != _checksum(plain):
+    if prompt.hash != plain["hash"] or plain.get("seal") != _checksum(plain):
         raise UsageError(f"{path}: this was changed after training; take the file that the training wrote")
     return found
 
@@ -70,13 +76,3 @@ def _checksum(plain: dict[str, Any]) -> str:
     """SHA-256 of all that the file says."""
     content = {key: value for key, value in plain.items() if key != "seal"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _trained(path: Path, plain: dict[str, Any]) -> TrainedPrompt:
-    if plain["format"] != FORMAT or plain["format_version"] != VERSION:
-        raise UsageError(f"{path}: this wfdsl reads {FORMAT} of version {VERSION}; use the one that wrote the file")
-    shown = tuple(example_of(path, at, row) for at, row in enumerate(plain["shown_examples"]))
-    check_texts(path, {**plain["texts"], **{key: plain[key] for key in ("name", "version", "examples")}})
-    prompt = Prompt(plain["name"], plain["version"], plain["texts"], ExampleSet(plain["examples"], shown))
-    rounds = int(plain["rounds"]) if "rounds" in plain else None
-    return TrainedPrompt(prompt, int(plain["max_steps"]), rounds)

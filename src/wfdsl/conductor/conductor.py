@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from wfdsl.conductor.config import ConductorConfig, Effort
@@ -22,7 +23,7 @@ from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import resolve
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.conductor_node import ConductorCall
-from wfdsl.interpreter.config import configured, split_options
+from wfdsl.interpreter.config import RunConfig, configured, split_options
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed
@@ -65,10 +66,11 @@ class Conductor:
         """
         model = _model(model)
         known = model if isinstance(model, WorkerEntry) else entry
+        self._resolve = partial(resolve, entry=known, prompt=prompt, default=default)
         self.config = replace(config or ConductorConfig(), **options)
-        self.settings = resolve(self.config, known, prompt=prompt, default=default)
-        self._model = _pool_of_one(model, entry)
-        self._given = (known, prompt, default)
+        self.settings = self._resolve(self.config)
+        entry = entry or WorkerEntry(name="conductor", provider="function", retries=0)
+        self._model = Pool([model]) if isinstance(model, WorkerEntry) else Pool.from_workers([(entry, model)])
         self._by_effort: dict[Effort, Conductor] = {}
 
     def changed(self, **settings: Any) -> Conductor:
@@ -94,8 +96,7 @@ class Conductor:
         if found is None:
             found = copy(self)
             found.config = replace(self.config, effort=effort)
-            known, prompt, default = self._given
-            found.settings = resolve(found.config, known, prompt=prompt, default=default)
+            found.settings = self._resolve(found.config)
             self._by_effort[effort] = found
         return found
 
@@ -122,7 +123,7 @@ class Conductor:
         if not question:
             raise UsageError("question must not be empty")
         config, others = split_options(options)
-        rooted = self._rooted(question, pool, config.max_depth, config.step_timeout_s)
+        rooted = _RootPool(self, question, pool, config)
         # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
         config = configured(config, {"max_depth": config.max_depth + 1, "step_timeout_s": None})
         try:
@@ -202,14 +203,6 @@ class Conductor:
                 "set them where the run begins"
             )
 
-    def _rooted(self, question: Question, pool: Pool, depth: int, step_timeout_s: float | None) -> _RootPool:
-        text = question_text(question)
-        offered = offered_workers(self.config, pool, text)
-        if self.settings.default is not None:
-            require_runnable(self.settings.default, offered, depth)
-        numbers = shuffled_numbers(self.config, offered, text)
-        return _RootPool(offered, self, question, numbers, step_timeout_s)
-
 
 def _model(model: Any) -> WorkerEntry | Worker:
     """What conducts, with the entry of a model that is given by its name.
@@ -227,32 +220,29 @@ def _model(model: Any) -> WorkerEntry | Worker:
     return cast("WorkerEntry | Worker", model)
 
 
-def _pool_of_one(model: WorkerEntry | Worker, entry: WorkerEntry | None) -> Pool:
-    if isinstance(model, WorkerEntry):
-        return Pool([model])
-    return Pool.from_workers([(entry or WorkerEntry(name="conductor", provider="function", retries=0), model)])
-
-
 class _RootPool:
     """A pool with the root Conductor at index -1, next to the workers that it is offered.
 
     It answers one question, whatever its step is told.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        conductor: Conductor,
-        question: Question,
-        numbers: Mapping[int, int] | None,
-        step_timeout_s: float | None,
-    ) -> None:
-        """The time limit is for the workers' steps."""
-        self._pool = pool
+    def __init__(self, conductor: Conductor, question: Question, pool: Pool, config: RunConfig) -> None:
+        """`config` is that of the workers' steps.
+
+        Raises:
+            UsageError: no worker can be offered, or the default workflow cannot run on those that are.
+        """
+        text = question_text(question)
+        self._pool = offered_workers(conductor.config, pool, text)
+        if conductor.settings.default is not None:
+            require_runnable(conductor.settings.default, self._pool, config.max_depth)
         self._conductor = conductor
         self._question = question
-        self._numbers = numbers
-        self._step_timeout_s = step_timeout_s
+        self._numbers = shuffled_numbers(conductor.config, self._pool, text)
+        self._step_timeout_s = config.step_timeout_s
+        self.name = pool.name
+        self.indices = (ROOT, *self._pool.indices)
+        self.conductors = (ROOT, *self._pool.conductors)
         self.unplaced: list[RoundLog] = []
         """Logs of rounds that no run holds."""
 
@@ -262,21 +252,6 @@ class _RootPool:
         rounds = self._conductor._rounds(handle, self._question, self._numbers)
         self.unplaced = rounds.unplaced
         return await rounds.finish()
-
-    @property
-    def name(self) -> str:
-        """The name of the pool."""
-        return self._pool.name
-
-    @property
-    def indices(self) -> tuple[int, ...]:
-        """The root Conductor, then the workers."""
-        return (ROOT, *self._pool.indices)
-
-    @property
-    def conductors(self) -> tuple[int, ...]:
-        """The root Conductor, then the Conductors among the workers."""
-        return (ROOT, *self._pool.conductors)
 
     def entry(self, index: int) -> WorkerEntry:
         """The entry of a worker, or of the Conductor's model."""

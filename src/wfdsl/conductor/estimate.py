@@ -62,9 +62,12 @@ def estimate_solve(
     usd = None
     if not unknown:
         asked = sum(utf8_bytes(message["content"]) for message in messages)
-        shown = settings.config.max_response_chars
-        usd = _conductor_usd(conductor.entry, asked, shown, rounds, completions)
-        usd += len(rounds) * max(_steps_usd(entry, asked, settings.max_steps) for entry in workers)
+        shown, written = settings.config.max_response_chars, conductor.entry.output_limit
+        usd = len(rounds) * max(_steps_usd(entry, asked, settings.max_steps) for entry in workers)
+        for before in rounds:
+            for reasks in range(completions):
+                read = asked + before * (written + shown) + reasks * (written + _REASK_TOKENS)
+                usd += conductor.entry.most_usd(read, written) or 0.0
     return SolveEstimate(
         messages=messages,
         rounds=len(rounds),
@@ -73,16 +76,6 @@ def estimate_solve(
         usd=usd,
         price_not_known=tuple(unknown),
     )
-
-
-def _conductor_usd(entry: WorkerEntry, asked: int, shown: int, rounds: range, completions: int) -> float:
-    written = entry.output_limit
-    read = (
-        asked + before * (written + shown) + reasks * (written + _REASK_TOKENS)
-        for before in rounds
-        for reasks in range(completions)
-    )
-    return sum(entry.most_usd(each, written) or 0.0 for each in read)
 
 
 def _steps_usd(entry: WorkerEntry, asked: int, steps: int) -> float:

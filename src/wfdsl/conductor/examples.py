@@ -109,7 +109,12 @@ def load_examples(name: str) -> ExampleSet:
     if name == "none":
         return ExampleSet(name, ())
     path = SHIPPED / f"{name}.toml" if name in shipped_sets() else Path(name)
-    return _read(path, read_toml(path, "examples", ("none", *shipped_sets())))
+    tables = read_toml(path, "examples", ("none", *shipped_sets()))
+    rows = tables.get("examples")
+    if tables.keys() - {"name", "examples"} or not isinstance(rows, list) or not rows:
+        raise UsageError(f"{path}: a set of examples has a name and [[examples]] tables, nothing else")
+    examples = tuple(example_of(path, at, row) for at, row in enumerate(rows))
+    return ExampleSet(str(tables.get("name", path.stem)), examples)
 
 
 def read_toml(path: Path, what: str, shipped: tuple[str, ...]) -> dict[str, Any]:
@@ -121,15 +126,6 @@ def read_toml(path: Path, what: str, shipped: tuple[str, ...]) -> dict[str, Any]
     if not path.exists():
         raise UsageError(f"no {what} {str(path)!r}: name a file, or one of {', '.join(shipped)}")
     return read_toml_file(path, f"{what} file")
-
-
-def _read(path: Path, tables: dict[str, Any]) -> ExampleSet:
-    rows = tables.get("examples")
-    if tables.keys() - {"name", "examples"} or not isinstance(rows, list) or not rows:
-        raise UsageError(f"{path}: a set of examples has a name and [[examples]] tables, nothing else")
-    return ExampleSet(
-        str(tables.get("name", path.stem)), tuple(example_of(path, at, row) for at, row in enumerate(rows))
-    )
 
 
 def example_of(path: Path, at: int, row: Any) -> Example:

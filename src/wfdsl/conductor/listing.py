@@ -26,7 +26,13 @@ def offered_workers(config: ConductorConfig, pool: Pool, question: str) -> Pool:
     Raises:
         UsageError: a name or tag is not known, or no worker is left.
     """
-    left_out = _left_out(config, pool)
+    left_out = set[int]()
+    for word in config.without:
+        named = pool.find(word)
+        indices = pool.tagged(word) if named is None else (named, *pool.tagged(word))
+        if not indices:
+            raise UsageError(f"the pool {pool.name!r} has no worker and no tag {word!r} to leave out")
+        left_out.update(indices)
     left = [index for index in pool.indices if index not in left_out]
     if config.pick is not None:
         if config.pick > len(left):
@@ -56,17 +62,6 @@ def list_workers(config: ConductorConfig, pool: Pool, question: str) -> WorkerLi
     return WorkerListing.of(offered, shuffled_numbers(config, offered, question))
 
 
-def _left_out(config: ConductorConfig, pool: Pool) -> set[int]:
-    found: set[int] = set()
-    for word in config.without:
-        named = pool.find(word)
-        indices = pool.tagged(word) if named is None else (named, *pool.tagged(word))
-        if not indices:
-            raise UsageError(f"the pool {pool.name!r} has no worker and no tag {word!r} to leave out")
-        found.update(indices)
-    return found
-
-
 def _random(config: ConductorConfig, question: str, purpose: str) -> random.Random:
     return random.Random(f"{purpose}:{config.seed}:{question}".encode(errors="surrogatepass"))
 
@@ -87,12 +82,8 @@ class WorkerListing:
     @classmethod
     def of(cls, pool: WorkerPool, numbers: Mapping[int, int] | None = None) -> WorkerListing:
         """The listing of a pool's workers. An index below 0 is the root Conductor, not a worker."""
-        workers = [worker for worker in pool.indices if worker >= 0]
-        in_pool = (
-            {shown: worker for shown, worker in numbers.items() if worker in workers}
-            if numbers
-            else {worker: worker for worker in workers}
-        )
+        workers = {worker: worker for worker in pool.indices if worker >= 0}
+        in_pool = {shown: worker for shown, worker in (numbers or workers).items() if worker in workers}
         shown = tuple(sorted(in_pool))
         conductors = set(getattr(pool, "conductors", ()))
         return cls(

@@ -150,12 +150,12 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Conductor:
 def _named_entry(config: ConductorConfig, pool: Pool | None) -> tuple[WorkerEntry, ConductorConfig]:
     """The entry of the model that conducts, and the configuration with that model's defaults filled in."""
     name = conductor_name(config, pool)
-    given = {field: getattr(config, field) for field in _MODEL_FIELDS}
+    given = {field: value for field in _MODEL_FIELDS if (value := getattr(config, field)) is not None}
     index = None if pool is None else pool.find(name)
     if pool is None or index is None:
         return model_entry(name, **given), _with_local_defaults(config) if name == LOCAL else config
     for field in ("base_url", "api_key_env"):
-        if given[field] is not None:
+        if field in given:
             raise UsageError(
                 f"conductor.{field} is for a model that is not in the pool, and {name!r} is a worker of it: "
                 "name the server with the worker, as in --pool openai:MODEL@URL or in a pool file"
@@ -163,15 +163,11 @@ def _named_entry(config: ConductorConfig, pool: Pool | None) -> tuple[WorkerEntr
     entry = pool.entry(index)
     if entry.provider == "local" and is_shipped(entry):
         return model_entry(LOCAL, **given), _with_local_defaults(config)
-    return _changed(_conducting(entry), {field: value for field, value in given.items() if value is not None}), config
-
-
-def _conducting(entry: WorkerEntry) -> WorkerEntry:
-    """The entry of a worker that conducts: without what makes it good at its own steps."""
     if entry.provider in ("conductor", "function"):
         raise UsageError(f"the worker {entry.name!r} cannot conduct: its provider is {entry.provider!r}")
+    # Without what makes it good at its own steps.
     own = {"system_prompt": "", "stop": (), "fallback": None, "max_tokens": max(entry.max_tokens, MAX_TOKENS)}
-    return entry.model_copy(update=own)
+    return _changed(entry, {**own, **given}), config
 
 
 def _with_local_defaults(config: ConductorConfig) -> ConductorConfig:
@@ -199,28 +195,34 @@ def local_entry() -> WorkerEntry:
 def model_entry(name: str, **settings: Any) -> WorkerEntry:
     """The entry of a model: `local`, `PROVIDER:MODEL`, a checkpoint's folder or a name for one, or a pool file.
 
-    `settings` are fields of an entry, such as `base_url`; None leaves a field as it is.
+    `settings` are fields of an entry, such as `base_url`.
 
     Raises:
         UsageError: the name or a setting cannot be used.
     """
-    given = {field: value for field, value in settings.items() if value is not None}
     if name == LOCAL:
-        return _changed(local_entry(), given)
+        return _changed(local_entry(), settings)
     if name.endswith(".toml") or Path(name).is_file():
-        return _changed(_only(Pool.load(name), name), given)
+        entry, *others = Pool.load(name)
+        if others:
+            raise UsageError(f"{name} has {len(others) + 1} workers: the file of a Conductor's model has one")
+        if entry.provider == "conductor":
+            raise UsageError(f'{name}: the file of a Conductor\'s model names its provider, not "conductor"')
+        return _changed(entry, settings)
     name = _with_provider(name)
     provider, _, model = name.partition(":")
     own: dict[str, Any] = {"name": "conductor"}
     if provider in ("local", "transformers"):
         _require_checkpoint(provider, Path(model))
         own["max_tokens"] = MAX_TOKENS
-    return _changed(entry_of_model(name, **own), given)
+    return _changed(entry_of_model(name, **own), settings)
 
 
 def _with_provider(name: str) -> str:
     """`PROVIDER:MODEL`, also for a checkpoint's folder or a plug-in's name."""
-    folder = name if name and Path(name).is_dir() else _of_plugin(name)
+    head, slash, _ = name.partition("/")
+    plugins = entry_points(group=PLUGIN_GROUP, name=head) if slash else ()
+    folder = name if name and Path(name).is_dir() else next((plugin.load()(name) for plugin in plugins), None)
     if folder is not None:
         return f"{runtime_of(Path(folder))}:{folder}"
     provider, _, model = name.partition(":")
@@ -240,18 +242,6 @@ def conductor_names() -> tuple[str, ...]:
     return tuple(name for plugin in plugins for name in plugin.load().names())
 
 
-def _of_plugin(name: str) -> str | None:
-    """The folder of a Conductor that comes with a plug-in; None if no plug-in answers for the name.
-
-    Raises:
-        UsageError: the plug-in knows no such Conductor.
-    """
-    head, slash, _ = name.partition("/")
-    for plugin in entry_points(group=PLUGIN_GROUP, name=head) if slash else ():
-        return str(plugin.load()(name))
-    return None
-
-
 def _require_checkpoint(provider: str, folder: Path) -> None:
     """Refuse a folder without a model. Any other text may be a file or a Hugging Face model id."""
     if not folder.is_dir() or has_weights(folder) or (provider == "local" and gguf_in(folder) is not None):
@@ -260,18 +250,6 @@ def _require_checkpoint(provider: str, folder: Path) -> None:
     raise UsageError(f"{folder} is not a checkpoint: it has {lacking}; name the folder that holds one")
 
 
-def _only(pool: Pool, name: str) -> WorkerEntry:
-    if len(pool) != 1:
-        raise UsageError(f"{name} has {len(pool)} workers: the file of a Conductor's model has one")
-    entry = next(iter(pool))
-    if entry.provider == "conductor":
-        raise UsageError(f'{name}: the file of a Conductor\'s model names the provider of the model, not "conductor"')
-    return entry
-
-
-def _changed(entry: WorkerEntry, given: dict[str, Any]) -> WorkerEntry:
-    if not given:
-        return entry
-    plain = {**entry.model_dump(exclude={"limits", "prices"}), **given}
-    changed: WorkerEntry = build_model(WorkerEntry, plain, "the Conductor's model")
-    return changed.model_copy(update={"limits": entry.limits, "prices": entry.prices})
+def _changed(entry: WorkerEntry, given: Mapping[str, Any]) -> WorkerEntry:
+    changed: WorkerEntry = build_model(WorkerEntry, {**dict(entry), **given}, "the Conductor's model")
+    return changed

@@ -29,21 +29,6 @@ from wfdsl.protocols import Message
 SHIPPED: Final = Path(__file__).parent / "templates"
 DEFAULT_PROMPT: Final = "paper"
 
-_PLACEHOLDERS: Final = {
-    "system": (),
-    "ask": ("question", "workers", "examples", "max_steps", "question_for", "access", "effort", "mark"),
-    "access_lists": (),
-    "access_binary": (),
-    "question_for_all": (),
-    "question_for_first": (),
-    **{f"effort_{effort}": () for effort in EFFORTS},
-    "heading": ("mark",),
-    "footing": ("mark",),
-    "example": ("number", "question", "completion", "lists"),
-    "worker": ("ordinal", "description"),
-    "revise": ("response", "rounds_left", "max_steps", "mark"),
-    "reask": ("problems", "mark"),
-}
 _NEEDED: Final = {
     "ask": ("question", "workers", "examples"),
     "example": ("question",),
@@ -51,17 +36,17 @@ _NEEDED: Final = {
     "revise": ("response",),
     "reask": ("problems",),
 }
-
+"""The placeholders that a text has to have. `Prompt` says with its calls of `_filled` which others it may have."""
 _EFFORT_TEXTS: Final = tuple(f"effort_{effort}" for effort in EFFORTS)
 _OPTIONAL: Final = (
     *("question_for_all", "question_for_first", "access_lists", "access_binary", "footing"),
     *_EFFORT_TEXTS,
 )
 """Texts that are kept only where a set has them, so that the hash of a set without them stays what it is."""
+_TEXTS: Final = ("system", "heading", *_NEEDED, *_OPTIONAL)
 _AROUND_EXAMPLES: Final = ("heading", "example", "footing")
 """Texts that keep their first line breaks, which separate them from what is before them."""
 _MARK_CHARS: Final = 8
-_MOST_SHOWN: Final = 1024
 
 
 @dataclass(frozen=True)
@@ -79,13 +64,17 @@ class Prompt:
         """A shipped set (`paper`, `tiny`) or the set in a file; `examples` replaces the set's own.
 
         Raises:
-            UsageError: there is none, or it lacks something.
+            UsageError: there is none, it lacks something, or a response could end its own quotation.
         """
         path = SHIPPED / f"{name}.toml" if name in shipped_prompts() else Path(name)
         tables = read_toml(path, "template set", shipped_prompts())
         check_texts(path, tables)
-        _require_mark(path, tables["revise"])
-        fields = [field for field in _PLACEHOLDERS if field in tables or field not in _OPTIONAL]
+        if "{mark}" not in tables["revise"] and tables["revise"].partition("{response}")[2].strip():
+            raise UsageError(
+                f"{path}: revise: a response could imitate the text after it: "
+                "write {mark} in a line before the response, and in the line that ends it"
+            )
+        fields = [field for field in _TEXTS if field in tables or field not in _OPTIONAL]
         texts = {field: tables.get(field, "").strip("\n") for field in fields}
         texts |= {field: tables.get(field, "").rstrip("\n") for field in fields if field in _AROUND_EXAMPLES}
         return cls(tables["name"], tables["version"], texts, load_examples(examples or tables["examples"]))
@@ -125,9 +114,10 @@ class Prompt:
         workers = self.written_workers(listing)
         examples = self.shown_examples(listing.indices, max_steps, access)
         mark = mark_outside(question_text(question))
-        template = self._templates["ask"]
-        content = template.fill(
-            question=_quoted(question, mark if "mark" in template.used else ""),
+        template = self.texts["ask"]
+        content = _filled(
+            template,
+            question=_quoted(question, mark if "{mark}" in template else ""),
             workers=workers,
             examples=examples,
             max_steps=str(max_steps),
@@ -152,98 +142,54 @@ class Prompt:
             max_chars: the most characters that are shown of the response.
         """
         shown = abridged(response, max_chars)
-        content = self._templates["revise"].fill(
-            response=shown, max_steps=str(max_steps), rounds_left=str(rounds_left), mark=mark_outside(shown)
-        )
+        limits = {"max_steps": str(max_steps), "rounds_left": str(rounds_left)}
+        content = _filled(self.texts["revise"], response=shown, mark=mark_outside(shown), **limits)
         return {"role": "user", "content": content}
 
     def reask(self, problems: str) -> Message:
         """The message that asks for the same workflow again, with what was wrong."""
-        content = self._templates["reask"].fill(problems=problems, mark=mark_outside(problems))
+        content = _filled(self.texts["reask"], problems=problems, mark=mark_outside(problems))
         return {"role": "user", "content": content}
 
     def written_workers(self, listing: WorkerListing) -> str:
         """The workers, a line each; one without a description is shown with its index only."""
-        worker, bare = self._templates["worker"], self._bare_worker
+        worker = self.texts["worker"]
+        before = worker.partition("{description}")[0]
+        bare = before.rstrip(" :-,(") if "{ordinal}" in before else "{ordinal}"
+        shown = zip(listing.indices, listing.descriptions, strict=True)
         return "\n".join(
-            [
-                worker.fill(ordinal=str(index), description=text) if text else bare.fill(ordinal=str(index))
-                for index, text in zip(listing.indices, listing.descriptions, strict=True)
-            ]
+            [_filled(worker if text else bare, ordinal=str(index), description=text) for index, text in shown]
         )
 
     def shown_examples(self, indices: tuple[int, ...], max_steps: int, access: AccessScheme = "lists") -> str:
         """The examples that fit the workers offered and the limits, under their heading; empty if none fits."""
-        known = self._shown.get((indices, max_steps, access))
-        if known is None:
-            if len(self._shown) >= _MOST_SHOWN:
-                self._shown.clear()
-            known = self._shown[indices, max_steps, access] = self._written_examples(indices, max_steps, access)
-        return known
-
-    def _written_examples(self, indices: tuple[int, ...], max_steps: int, access: AccessScheme) -> str:
         fitting = [example.fitting(indices, max_steps, access) for example in self.examples.examples]
-        template, shows_lists = self._templates["example"], "{lists}" in self.texts["example"]
+        template = self.texts["example"]
         written = [
-            template.fill(
+            _filled(
+                template,
                 number=str(number),
                 question=example.question,
                 completion=example.completion,
-                lists=example.lists if shows_lists else "",
+                lists=example.lists if "{lists}" in template else "",
             )
             for number, example in enumerate(filter(None, fitting), start=1)
         ]
         if not written:
             return ""
         mark = mark_outside(*written)
-        heading, footing = (
-            PromptText(self.texts.get(field, ""), ("mark",)).fill(mark=mark) for field in ("heading", "footing")
-        )
+        heading, footing = (_filled(self.texts.get(field, ""), mark=mark) for field in ("heading", "footing"))
         shown = "\n".join([heading, *written]) if heading else "\n".join(written).lstrip("\n")
         return shown + footing
 
-    @cached_property
-    def _templates(self) -> dict[str, PromptText]:
-        return {
-            field: PromptText(text, _PLACEHOLDERS[field]) for field, text in self.texts.items() if _PLACEHOLDERS[field]
-        }
 
-    @cached_property
-    def _bare_worker(self) -> PromptText:
-        before = self.texts["worker"].partition("{description}")[0]
-        return PromptText(before.rstrip(" :-,(") if "{ordinal}" in before else "{ordinal}", ("ordinal",))
+def _filled(template: str, **values: str) -> str:
+    """A text of a template set with its placeholders `{name}` replaced by these values, in one pass.
 
-    @cached_property
-    def _shown(self) -> dict[tuple[tuple[int, ...], int, AccessScheme], str]:
-        """The text of the examples by indices and limits; a pool has few of them, questions have many."""
-        return {}
-
-
-@dataclass(frozen=True)
-class PromptText:
-    """One text of a template set: literal parts and placeholders `{name}`, filled in one pass.
-
-    Only the names that it may use are placeholders, other braces are text. What is filled in is never read again, so a
-    question that holds a placeholder's name stays what it is.
+    Other braces are text. What is filled in is never read again, so a question that holds a placeholder's name stays
+    what it is.
     """
-
-    text: str
-    names: tuple[str, ...]
-
-    @cached_property
-    def _parts(self) -> tuple[str, ...]:
-        """Literal text at even positions, the names of placeholders at odd ones."""
-        return tuple(re.split(r"\{(" + "|".join(self.names) + r")\}", self.text))
-
-    @property
-    def used(self) -> tuple[str, ...]:
-        """The names of the placeholders that are in the text."""
-        return self._parts[1::2]
-
-    def fill(self, **values: str) -> str:
-        """The text with the placeholders replaced."""
-        parts = self._parts
-        return "".join([values[part] if at % 2 else part for at, part in enumerate(parts)])
+    return re.sub(r"\{(" + "|".join(values) + r")\}", lambda found: values[found[1]], template)
 
 
 def shipped_prompts() -> tuple[str, ...]:
@@ -298,26 +244,13 @@ def _quoted(question: Question, mark: str) -> str:
     return "\n\n".join(f"[{role}]\n> {lines}" for role, lines in quoted)
 
 
-def _require_mark(path: Path, revise: str) -> None:
-    """Refuse a text in which a response could end its own quotation.
-
-    Raises:
-        UsageError: something follows the response, and nothing marks its end.
-    """
-    if "{mark}" not in revise and revise.partition("{response}")[2].strip():
-        raise UsageError(
-            f"{path}: revise: a response could imitate the text after it: "
-            "write {mark} in a line before the response, and in the line that ends it"
-        )
-
-
 def check_texts(path: Path, tables: dict[str, Any]) -> None:
     """Refuse a template set that lacks something; `path` is what errors call it.
 
     Raises:
         UsageError: a field is unknown, missing or of the wrong kind, or a text lacks a placeholder.
     """
-    kinds = {"name": str, "version": int, "examples": str, **dict.fromkeys(_PLACEHOLDERS, str)}
+    kinds = {"name": str, "version": int, "examples": str, **dict.fromkeys(_TEXTS, str)}
     tables = {**dict.fromkeys(("heading", *_OPTIONAL), ""), **tables}
     for key in tables.keys() - kinds.keys():
         raise UsageError(f"{path}: {key!r} is not a field of a template set; it has {', '.join(kinds)}")

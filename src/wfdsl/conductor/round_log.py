@@ -6,6 +6,7 @@ its log there too. So a record from the journal is complete.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -68,10 +69,7 @@ class RoundLog:
 
     def to_dict(self) -> dict[str, Any]:
         """The log as plain values, equal to what JSON gives back."""
-        plain = asdict(self)
-        plain["completions"] = [{**each, "problems": list(each["problems"])} for each in plain["completions"]]
-        plain["numbering"] = [list(pair) for pair in self.numbering]
-        plain["prompt"] = dict(self.prompt)
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return plain
 
     @classmethod

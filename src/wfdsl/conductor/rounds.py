@@ -9,8 +9,9 @@ capped rounds). Re-asks, the default workflow and that an invalid revision keeps
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from wfdsl.api import Checked, analyze
 from wfdsl.conductor.listing import WorkerListing
@@ -26,7 +27,7 @@ from wfdsl.conductor.round_log import (
     problems_of,
 )
 from wfdsl.conductor.settings import ConductorSettings
-from wfdsl.conductor.workflow_tool import ToolWriter
+from wfdsl.conductor.workflow_tool import completing
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.conductor_node import ConductorCall
 from wfdsl.interpreter.context import Question
@@ -54,8 +55,7 @@ class Rounds:
         question: Question,
     ) -> None:
         self._settings = settings
-        self._config = settings.config
-        self._model = model if settings.tool is None else ToolWriter(model)
+        self._model = model if settings.tool is None else completing(model)
         self._handle = handle
         self._listing = listing
         self._question = question
@@ -82,8 +82,7 @@ class Rounds:
             if not await self._round(number):
                 break
         last = self._runs[-1]
-        assert last.answer is not None  # a run that is done has an answer
-        return Reply(last.answer, last.steps[-1].finish or "stop")
+        return Reply(_answer(last), last.steps[-1].finish or "stop")
 
     async def _round(self, number: int) -> bool:
         """One round; whether a workflow ran, so that it may be revised."""
@@ -92,87 +91,63 @@ class Rounds:
             checked = await self._write(number, written)
         except CAUSES as cause:
             if self._runs and isinstance(cause, WorkerFailure):
-                self._keep(self._log(number, "kept-failed", tuple(written), str(cause)))
-                return False
-            self._log_lost(number, tuple(written), str(cause))
+                return self._keep(number, "kept-failed", written, str(cause))
+            if written:  # they were paid for
+                self._keep(number, "failed", written, str(cause))
             raise
-        return await self._act(number, checked, tuple(written))
-
-    async def _write(self, number: int, written: list[Completion]) -> Checked:
-        """Ask for a workflow, again if it is not valid; what came is added to `written`."""
-        messages, asked_with = self._messages, self._call_settings(number)
-        for _ in range(self._config.reasks + 1):
-            try:
-                reply = await self._handle.ask(self._model, messages, round_number=number, settings=asked_with)
-                checked = self._analyzed(reply.text, number)
-                completion, problems = completion_of(reply, checked), problems_of(checked)
-            except UnusableReply as failure:
-                checked, problems = self._analyzed("", number), f"- {failure}"
-                completion = Completion("", "invalid", (str(failure),), "empty")
-            written.append(completion)
-            if checked.ok:
-                break
-            said: Message = {"role": "assistant", "content": completion.text or _NOTHING}
-            messages = (*messages, said, self._settings.prompt.reask(problems))
-        return checked
-
-    def _log_lost(self, number: int, written: tuple[Completion, ...], reason: str) -> None:
-        """Keep completions that were paid for, where the next one failed."""
-        if not written:
-            return
-        log = self._log(number, "failed", written, reason)
-        if self._runs:
-            self._keep(log)
-        else:
-            self.unplaced.append(log)
-
-    def _call_settings(self, number: int) -> dict[str, Any]:
-        writing = self._settings.tool or self._settings.grammar
-        if writing is None:
-            return {}
-        return writing.call_settings(self._listing.indices, self._settings.max_steps, recursion=number > 0)
-
-    def _analyzed(self, text: str, number: int) -> Checked:
-        return analyze(
-            text,
-            pool=self._listing,
-            max_steps=self._settings.max_steps,
-            profile=self._config.profile,
-            access=self._config.access,
-            recursion=number > 0,
-            depth_left=self._handle.level.depth,
-        )
-
-    async def _act(self, number: int, checked: Checked, written: tuple[Completion, ...]) -> bool:
-        """Do what the completion says; whether a workflow ran, so that it may be revised."""
         if checked.workflow is not None:
-            written_one, settings = self._listing.to_pool(checked.workflow), self._settings
-            workflow = ablated(written_one, instruction=settings.instruction, worker=settings.worker)
-            excess = self._excess(workflow)
-            if not excess:
-                return await self._run(number, workflow, self._log(number, "ran", written), written[-1].text)
-            self._keep(self._log(number, "kept-over-limit", written, excess))
-        elif checked.ok:
-            self._keep(self._log(number, "kept", written))
-        elif number > 0:
-            self._keep(self._log(number, "kept-invalid", written, "; ".join(written[-1].problems)))
-        else:
-            return await self._run_default(written)
-        return False
-
-    async def _run_default(self, written: tuple[Completion, ...]) -> bool:
+            own, settings = self._listing.to_pool(checked.workflow), self._settings
+            workflow = ablated(own, instruction=settings.instruction, worker=settings.worker)
+            if excess := self._excess(workflow):
+                return self._keep(number, "kept-over-limit", written, excess)
+            return await self._run(number, workflow, self._log(number, "ran", written), written[-1].text)
+        if checked.ok:
+            return self._keep(number, "kept", written)
+        if number > 0:
+            return self._keep(number, "kept-invalid", written, "; ".join(written[-1].problems))
         default = self._settings.default
         if default is None:
-            self.unplaced.append(self._log(0, "failed", written, NO_WORKFLOW))
+            self._keep(number, "failed", written, NO_WORKFLOW)
             raise self._no_workflow(written)
         require_runnable(default, self._handle.pool, self._handle.level.depth)
         text = print_completion(self._listing.from_pool(default))
-        return await self._run(0, default, self._log(0, "ran-default", written), text)
+        return await self._run(number, default, self._log(number, "ran-default", written), text)
+
+    async def _write(self, number: int, written: list[Completion]) -> Checked:
+        """Ask for a workflow, again if it is not valid; what came is added to `written`."""
+        settings, handle, messages = self._settings, self._handle, self._messages
+        form, recursion = settings.tool or settings.grammar, number > 0
+        indices, steps = self._listing.indices, settings.max_steps
+        asked_with = {} if form is None else form.call_settings(indices, steps, recursion=recursion)
+        for _ in range(settings.config.reasks + 1):
+            unusable = ""
+            try:
+                reply = await handle.ask(self._model, messages, round_number=number, settings=asked_with)
+            except UnusableReply as failure:
+                reply, unusable = Reply("", "empty"), str(failure)
+            checked = analyze(
+                reply.text,
+                pool=self._listing,
+                max_steps=steps,
+                profile=settings.config.profile,
+                access=settings.config.access,
+                recursion=recursion,
+                depth_left=handle.level.depth,
+            )
+            completion = completion_of(reply, checked)
+            written.append(replace(completion, problems=(unusable,)) if unusable else completion)
+            if checked.ok:
+                break
+            said: Message = {"role": "assistant", "content": reply.text or _NOTHING}
+            problems = f"- {unusable}" if unusable else problems_of(checked)
+            messages = (*messages, said, settings.prompt.reask(problems))
+        return checked
 
     async def _run(self, number: int, workflow: Workflow, log: RoundLog, text: str) -> bool:
         """Run a workflow; whether it gave an answer. A failed revision leaves the previous answer."""
-        handle, before = self._handle, len(self._handle.record.nested)
-        previous = self._previous()
+        handle, before, settings = self._handle, len(self._handle.record.nested), self._settings
+        last = self._runs[-1] if self._runs else None
+        previous = None if last is None else (last.workflow[-1].subtask, _answer(last))
         try:
             run = await handle.run(workflow, self._question, round_number=number, previous=previous)
         except RunFailed as failed:
@@ -183,52 +158,41 @@ class Rounds:
         finally:
             nested = handle.record.nested
             handle.record.nested = (*nested[:before], *(add_round(each, log) for each in nested[before:]))
-        assert run.answer is not None  # a run that is done has an answer
         self._runs.append(run)
-        left = self._settings.max_rounds - number - 1
-        self._messages = (
-            *self._messages,
-            {"role": "assistant", "content": text},
-            self._settings.prompt.revise(
-                run.answer,
-                max_steps=self._settings.max_steps,
-                rounds_left=max(left, 0),
-                max_chars=self._config.max_response_chars,
-            ),
+        revise = settings.prompt.revise(
+            _answer(run),
+            max_steps=settings.max_steps,
+            rounds_left=max(settings.max_rounds - number - 1, 0),
+            max_chars=settings.config.max_response_chars,
         )
+        self._messages = (*self._messages, {"role": "assistant", "content": text}, revise)
         return True
 
-    def _previous(self) -> tuple[str, str] | None:
-        """The final (subtask, response) of the previous round."""
-        if not self._runs:
-            return None
-        last = self._runs[-1].steps[-1]
-        assert last.response is not None  # a run that is done has an answer
-        return self._runs[-1].workflow[-1].subtask, last.response
-
-    def _keep(self, log: RoundLog) -> None:
-        """Leave the answer as it is, and say so with the last run."""
-        nested = self._handle.record.nested
-        self._handle.record.nested = (*nested[:-1], add_round(nested[-1], log))
+    def _keep(self, number: int, result: RoundResult, written: Sequence[Completion], reason: str = "") -> bool:
+        """Leave the answer as it is, and keep the log with the last run, if there is one; False: no workflow ran."""
+        log, nested = self._log(number, result, written, reason), self._handle.record.nested
+        if self._runs:
+            self._handle.record.nested = (*nested[:-1], add_round(nested[-1], log))
+        else:
+            self.unplaced.append(log)
+        return False
 
     def _excess(self, workflow: Workflow) -> str:
         """Why a revision asks for too many calls; empty if it does not."""
-        factor = self._config.call_factor
+        factor, counts_all = self._settings.config.call_factor, self._handle.environment.config.run_dead_steps
         if factor is None or not self._runs:
             return ""
-        first, wanted = self._calls(self._runs[0].workflow), self._calls(workflow)
+        both = (self._runs[0].workflow, workflow)
+        first, wanted = (len(each) if counts_all else graph_of(each).calls for each in both)
         if wanted <= factor * first:
             return ""
         return f"the revision makes {wanted} calls, more than {factor:g} times the {first} of round 0"
 
-    def _calls(self, workflow: Workflow) -> int:
-        return len(workflow) if self._handle.environment.config.run_dead_steps else graph_of(workflow).calls
-
-    def _log(self, number: int, result: RoundResult, written: tuple[Completion, ...], reason: str = "") -> RoundLog:
+    def _log(self, number: int, result: RoundResult, written: Sequence[Completion], reason: str = "") -> RoundLog:
         numbering = tuple(sorted(self._listing.pool_indices.items()))
-        return RoundLog(number, result, written, self._settings.prompt.fingerprint, numbering, reason)
+        return RoundLog(number, result, tuple(written), self._settings.prompt.fingerprint, numbering, reason)
 
-    def _no_workflow(self, written: tuple[Completion, ...]) -> WorkerFailure:
+    def _no_workflow(self, written: Sequence[Completion]) -> WorkerFailure:
         problems, cure = "; ".join(written[-1].problems), "a grammar or a stronger model"
         if self._settings.grammar is not None:
             cure = "a server that applies the grammar (`wfdsl pools check --deep` says whether it does)"
@@ -237,3 +201,8 @@ class Rounds:
             f"give a default workflow, more re-asks, or {cure}",
             retryable=False,
         )
+
+
+def _answer(run: Run) -> str:
+    assert run.answer is not None  # a run that is done has an answer
+    return run.answer

@@ -38,34 +38,25 @@ class WorkflowTool:
     def call_settings(self, indices: Sequence[int], max_steps: int, *, recursion: bool) -> dict[str, Any]:
         """The settings of a call that has to use the tool."""
         if self.form == "grammar":
-            tool = _custom(self._grammar(indices, max_steps, recursion=recursion))
+            bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": self.max_subtask, "access": self.access}
+            tool = _custom(openai_lark(indices, max_steps, recursion=recursion, **bounds))
         else:
             tool = _function(_schema(indices, max_steps, self.access, recursion=recursion), recursion=recursion)
         kind = tool["type"]
         choice = {"type": kind, kind: {"name": NAME}}
         return {"tools": [tool], "tool_choice": choice, "parallel_tool_calls": False}
 
-    def _grammar(self, indices: Sequence[int], max_steps: int, *, recursion: bool) -> str:
-        bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": self.max_subtask, "access": self.access}
-        return openai_lark(indices, max_steps, recursion=recursion, **bounds)
 
-
-@dataclass(frozen=True, slots=True)
-class ToolWriter:
+def completing(model: Worker) -> Worker:
     """A model whose replies are completions, whether it writes them or calls the tool."""
 
-    model: Worker
-
-    async def __call__(self, call: Call) -> Reply:
-        """Answer once.
-
-        Raises:
-            WorkerFailure: there is no usable reply.
-        """
-        reply = await self.model(call)
+    async def completed(call: Call) -> Reply:
+        reply = await model(call)
         if not reply.tool_calls:
             return reply
         return replace(reply, text=completion_of_call(reply.tool_calls[0]), finish="stop", tool_calls=())
+
+    return completed
 
 
 def workflow_tool(
@@ -92,18 +83,14 @@ def completion_of_call(call: ToolCall) -> str:
     """What a call of the tool says, as a completion; what is not a list of steps stays as it was written."""
     if call.custom:
         return call.arguments
+    columns = {"model_id": "model", "subtasks": "subtask", "access_list": "access"}
     try:
         steps = json.loads(call.arguments)["steps"]
-        return _lists(steps)
+        # With the values as they are: the checker says what is wrong with them.
+        rows = {label: [_literal(step[name]) for step in steps] for label, name in columns.items()}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return call.arguments
-
-
-def _lists(steps: list[dict[str, Any]]) -> str:
-    """The three lists, with the values as they are: the checker says what is wrong with them."""
-    columns = {"model_id": "model", "subtasks": "subtask", "access_list": "access"}
-    lines = (f"{label} = [{', '.join(_literal(step[name]) for step in steps)}]" for label, name in columns.items())
-    return "\n".join(lines) + "\n"
+    return "".join(f"{label} = [{', '.join(row)}]\n" for label, row in rows.items())
 
 
 def _literal(value: Any) -> str:

@@ -14,10 +14,10 @@ domain's share is our choice.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import chain, permutations
 from typing import Final, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
@@ -27,8 +27,6 @@ from wfdsl.evaluation.statistics import Interval, Mean, interval_of, scores_of
 from wfdsl.evaluation.trials import Trial
 from wfdsl.render.status import dollars
 
-Scores: TypeAlias = Mapping[str, float]
-"""The score of each judged task, by its content."""
 Verdict: TypeAlias = Literal["room", "no room", "not known"]
 EVERYONE: Final = ("*",)
 """Patterns that every policy matches."""
@@ -108,43 +106,73 @@ def standings_in(reports: Sequence[Report], *, among: Sequence[str] = EVERYONE) 
         UsageError: two evaluations have a policy of the same name, policies have no judged task in common, or
             something in `among` names no policy.
     """
-    names = [policy for report in reports for policy in report.policies]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"two of the folders have a policy {twice!r}: evaluate it once")
+    counts = Counter(policy for report in reports for policy in report.policies)
+    for name, count in counts.items():
+        if count > 1:
+            raise UsageError(f"two of the folders have a policy {name!r}: evaluate it once")
     learned = {name: cost for report in reports for name, cost in report.fit_costs.items()}
-    return _standings([trial for report in reports for trial in report.trials], names, among, learned)
+    field = _Field([trial for report in reports for trial in report.trials], counts)
+    rivals = named(among, field.costs)
+    return [field.standing(name, rivals, learned.get(name)) for name in field.costs]
 
 
-def _standings(
-    trials: Sequence[Trial], names: Sequence[str], among: Sequence[str], learned: Mapping[str, FitCost]
-) -> list[Standing]:
-    scores = _scores(trials, names)
-    common = _common_tasks(scores)
-    policies = summarise((trial for trial in trials if trial.task_hash in common), policies=names).policies
-    in_usd = cost_in_usd(policies)
-    costs = {each.policy: each.cost(in_usd=in_usd) for each in policies}
-    averages = {each.policy: each.average for each in policies if each.average is not None}
-    rivals = named(among, costs)
+class _Field:
+    """Policies side by side, on the tasks that were judged for all of them."""
 
-    def beats(other: str, one: str) -> bool:
+    def __init__(self, trials: Sequence[Trial], names: Iterable[str]) -> None:
+        """Compare the trials of these policies.
+
+        Raises:
+            UsageError: they have no judged task in common.
+        """
+        scores = {name: scores_of(trial for trial in trials if trial.policy == name) for name in names}
+        self.common = sorted(set.intersection(*map(set, scores.values())))
+        """Tasks by their content."""
+        if not self.common:
+            raise UsageError("no task was judged for all policies: evaluate them on the same tasks, and to the end")
+        self._scores = {name: [own[task] for task in self.common] for name, own in scores.items()}
+        tasks = set(self.common)
+        summary = summarise((trial for trial in trials if trial.task_hash in tasks), policies=list(scores))
+        self._in_usd = cost_in_usd(summary.policies)
+        by_cost = sorted(summary.policies, key=lambda each: each.cost(in_usd=self._in_usd))
+        self._policies = {each.policy: each for each in by_cost}
+        self.costs = {each.policy: each.cost(in_usd=self._in_usd) for each in by_cost}
+        """From the cheapest."""
+        self._averages = {name: each.average for name, each in self._policies.items() if each.average is not None}
+
+    def standing(self, policy: str, rivals: Collection[str], learned: FitCost | None = None) -> Standing:
+        """A policy among all, with what some of them reach at its cost."""
+        return Standing(
+            policy=policy,
+            accuracy=self._averages[policy],
+            calls=self._policies[policy].calls,
+            cost=self.costs[policy],
+            in_usd=self._in_usd,
+            learned=learned,
+            efficient=not any(self._beats(other, policy) for other in self.costs),
+            rival=self.rival(policy, rivals, self.costs[policy]),
+        )
+
+    def _beats(self, other: str, one: str) -> bool:
         """Whether another policy is at least as good for no more, and better in one of the two."""
-        its, mine = ((costs[name], -averages[name].value) for name in (other, one))
+        its, mine = ((self.costs[name], -self._averages[name].value) for name in (other, one))
         return its != mine and its[0] <= mine[0] and its[1] <= mine[1]
 
-    return [
-        Standing(
-            policy=each.policy,
-            accuracy=averages[each.policy],
-            calls=each.calls,
-            cost=costs[each.policy],
-            in_usd=in_usd,
-            learned=learned.get(each.policy),
-            efficient=not any(beats(other, each.policy) for other in costs),
-            rival=_rival_of(each.policy, {name: costs[name] for name in {*rivals, each.policy}}, scores),
-        )
-        for each in sorted(policies, key=lambda each: costs[each.policy])
-    ]
+    def rival(self, policy: str, rivals: Collection[str], cost: float) -> Rival | None:
+        """The best that others reach at a cost, of equally good ones the cheapest; None if none costs as little."""
+        costs = {name: each for name, each in self.costs.items() if name in rivals and name != policy}
+        mixtures = [(name, name, 1.0) for name in costs if costs[name] <= cost]
+        mixtures += [
+            (cheap, dear, (costs[dear] - cost) / (costs[dear] - costs[cheap]))
+            for cheap, dear in permutations(costs, 2)
+            if costs[cheap] <= cost < costs[dear]
+        ]
+        if not mixtures:
+            return None
+        mean = {name: sum(self._scores[name]) / len(self.common) for name in costs}
+        one, other, share = max(mixtures, key=lambda mix: mix[2] * mean[mix[0]] + (1 - mix[2]) * mean[mix[1]])
+        scores = zip(self._scores[policy], self._scores[one], self._scores[other], strict=True)
+        return Rival(one, other, share, interval_of([own - share * a - (1 - share) * b for own, a, b in scores]))
 
 
 def rooms_in(report: Report) -> dict[str, Room]:
@@ -168,107 +196,61 @@ def room_among(trials: Sequence[Trial], among: Sequence[str]) -> Room:
     if len(among) < 2:
         raise UsageError("a choice needs at least two policies: evaluate `workers`, and workflows")
     names = list(dict.fromkeys(trial.policy for trial in trials))
-    scores = _scores(trials, names)
-    by_task: dict[str, list[Trial]] = {task: [] for task in _common_tasks(scores)}
+    by_task: dict[str, list[Trial]] = {task: [] for task in _Field(trials, names).common}
     for trial in trials:
         if trial.judged and trial.task_hash in by_task:
             by_task[trial.task_hash].append(trial)
-    known, chooser = [trial for found in by_task.values() for trial in found], _Chooser(by_task.values(), among)
-    picked = [replace(trial, policy=_CHOICE) for found in by_task.values() for trial in chooser.picked(found)]
-    choice, *others = sorted(
-        _standings([*known, *picked], [*names, _CHOICE], EVERYONE, {}), key=lambda each: each.policy != _CHOICE
-    )
-    costs = {each.policy: each.cost for each in others}
-    costs[_CHOICE] = max(choice.cost, min(costs.values()))  # what costs less than all others has the cheapest as rival
-    rival = _rival_of(_CHOICE, costs, {**scores, _CHOICE: scores_of(picked)})
-    assert rival is not None  # by the line before the last
+    picked = [replace(trial, policy=_CHOICE) for trial in _picked(list(by_task.values()), among)]
+    field = _Field([*chain.from_iterable(by_task.values()), *picked], [*names, _CHOICE])
+    cost = max(field.costs[_CHOICE], min(field.costs[name] for name in names))  # the cheapest is always a rival
+    rival = field.rival(_CHOICE, names, cost)
+    assert rival is not None
     certain = rival.difference.high < WORTH or rival.difference.low > 0
     verdict: Verdict = "not known" if not certain else "room" if rival.difference.value >= WORTH else "no room"
-    return Room(tuple(among), len(by_task), replace(choice, rival=rival), verdict)
+    return Room(tuple(among), len(by_task), replace(field.standing(_CHOICE, ()), rival=rival), verdict)
 
 
-class _Chooser:
-    """A policy for each question, by the results of policies on other questions and on its other repeats."""
-
-    def __init__(self, tasks: Iterable[Sequence[Trial]], among: Sequence[str]) -> None:
-        self._among = among
-        self._right: Counter[tuple[str, str]] = Counter()
-        self._all: Counter[tuple[str, str]] = Counter()
-        for found in tasks:
-            self._count(found, 1)
-
-    def picked(self, found: Sequence[Trial]) -> list[Trial]:
-        """The trials of a question that the choice leads to, one for each repeat."""
-        self._count(found, -1)
+def _picked(tasks: Sequence[Sequence[Trial]], among: Sequence[str]) -> Iterator[Trial]:
+    """The trial that the choice leads to, for each task and repeat, by results on other tasks and its other repeats."""
+    every = _counts(chain.from_iterable(tasks))
+    for found in tasks:
+        right, known = (all_ - own for all_, own in zip(every, _counts(found), strict=True))
         repeats = defaultdict[int, dict[str, Trial]](dict)
         for trial in found:
-            if trial.policy in self._among:
+            if trial.policy in among:
                 repeats[trial.repeat][trial.policy] = trial
-        picked = []
         for repeat, own in sorted(repeats.items()):
-            others = [trial for trial in found if trial.repeat != repeat]
-            picked.append(own[max(own, key=lambda name: self._share(own[name], others))])
-        self._count(found, 1)
-        return picked
+            shares = {}
+            for name, trial in own.items():
+                whole, domain = (name, ""), (name, _group(trial))
+                share = right[whole] / max(known[whole], 1)
+                share = (right[domain] + PRIOR * share) / (known[domain] + PRIOR)
+                others = [each.right for each in found if each.policy == name and each.repeat != repeat]
+                shares[name] = (others.count(True) + PRIOR * share) / (len(others) + PRIOR)
+            yield own[max(shares, key=shares.__getitem__)]
 
-    def _count(self, found: Iterable[Trial], sign: int) -> None:
-        for trial in found:
-            for group in ("", _group(trial)):
-                self._right[trial.policy, group] += sign * (trial.outcome == "right")
-                self._all[trial.policy, group] += sign
 
-    def _share(self, trial: Trial, others: Sequence[Trial]) -> float:
-        whole, domain = (trial.policy, ""), (trial.policy, _group(trial))
-        share = self._right[whole] / max(self._all[whole], 1)
-        share = (self._right[domain] + PRIOR * share) / (self._all[domain] + PRIOR)
-        own = [each.outcome == "right" for each in others if each.policy == trial.policy]
-        return (sum(own) + PRIOR * share) / (len(own) + PRIOR)
+def _counts(trials: Iterable[Trial]) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """Right results, and all, by policy and group: the domain, and "" for all of them."""
+    found = [((trial.policy, group), trial.right) for trial in trials for group in ("", _group(trial))]
+    return Counter(key for key, right in found if right), Counter(key for key, _ in found)
 
 
 def _group(trial: Trial) -> str:
     return f"{trial.source}/{trial.domain}"
 
 
-def _scores(trials: Sequence[Trial], names: Iterable[str]) -> dict[str, Scores]:
-    return {name: scores_of(trial for trial in trials if trial.policy == name) for name in names}
-
-
-def _common_tasks(scores: Mapping[str, Scores]) -> list[str]:
-    """The tasks that were judged for all policies, by their content. Raises: UsageError, if there are none."""
-    common = sorted(set.intersection(*(set(each) for each in scores.values())))
-    if not common:
-        raise UsageError("no task was judged for all policies: evaluate them on the same tasks, and to the end")
-    return common
-
-
-def named(patterns: Sequence[str], policies: Collection[str]) -> set[str]:
-    """The policies that some names and patterns of the shell name.
+def named(patterns: Sequence[str], policies: Collection[str]) -> list[str]:
+    """The policies that some names and patterns of the shell name, in their order.
 
     Raises:
         UsageError: one of them names no policy.
     """
     found = {each: {name for name in policies if name == each or fnmatchcase(name, each)} for each in patterns}
-    unmatched = next((each for each, matching in found.items() if not matching), None)
-    if unmatched is not None:
-        raise UsageError(f"no evaluation has the policy {unmatched!r}; they have {', '.join(policies)}")
-    return set().union(*found.values())
-
-
-def _rival_of(policy: str, costs: Mapping[str, float], scores: Mapping[str, Scores]) -> Rival | None:
-    """The best that other policies reach at the cost of this one; None if none costs as little."""
-    own, common = costs[policy], _common_tasks(scores)
-    accuracy = {name: sum(scores[name][task] for task in common) / len(common) for name in costs}
-    cheap = [name for name in costs if name != policy and costs[name] <= own]
-    dear = [name for name in costs if costs[name] > own]
-    mixtures = [(one, one, 1.0) for one in cheap]
-    mixtures += [(a, b, (costs[b] - own) / (costs[b] - costs[a])) for a, b in product(cheap, dear)]
-    if not mixtures:
-        return None
-    one, other, share = max(mixtures, key=lambda mix: mix[2] * accuracy[mix[0]] + (1 - mix[2]) * accuracy[mix[1]])
-    differences = [
-        scores[policy][task] - share * scores[one][task] - (1 - share) * scores[other][task] for task in common
-    ]
-    return Rival(one, other, share, interval_of(differences))
+    for each, matching in found.items():
+        if not matching:
+            raise UsageError(f"no evaluation has the policy {each!r}; they have {', '.join(policies)}")
+    return [name for name in policies if any(name in matching for matching in found.values())]
 
 
 def equal_cost_table(standings: Sequence[Standing]) -> Table:

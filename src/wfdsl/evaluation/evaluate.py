@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from os import PathLike
 from pathlib import Path
@@ -22,17 +23,8 @@ from typing import Any, Final, TypeAlias
 
 from wfdsl.conductor.policy import Solution
 from wfdsl.conductor.round_log import gave_up, node_gave_up
-from wfdsl.evaluation.manifest import begin_folder, manifest_of, write_fit_costs
-from wfdsl.evaluation.trials import (
-    Evaluation,
-    Trial,
-    TrialKey,
-    named_tasks,
-    results_in,
-    run_id_of,
-    seed_of,
-    task_hash,
-)
+from wfdsl.evaluation.manifest import begin_folder, kept_in, manifest_of
+from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, named_tasks, run_id_of, seed_of, task_hash
 from wfdsl.evaluation.workflow_statistics import is_computed
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.grade import grade
@@ -45,7 +37,7 @@ from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.tasks.task import Task
 
-Grader: TypeAlias = Callable[[Task, str], Awaitable[Verdict]]
+Grader: TypeAlias = Callable[[Task, str], Coroutine[Any, Any, Verdict]]
 """Grades the answer to a task."""
 LONGEST_TAIL: Final = 4_000
 """Characters at the end of a reply that the judge is shown. Our choice: an answer further up is not a final one."""
@@ -91,9 +83,8 @@ async def evaluate(
 
     with ExitStack() as stack:
         if out is not None:
-            begin_folder(Path(out), manifest_of(evaluation, task_sources=(), command=()))
-            stack.callback(lambda: write_fit_costs(Path(out), evaluation.policies))
-            takers.insert(0, stack.enter_context(results_in(Path(out))))
+            begin_folder(Path(out), manifest_of(evaluation))
+            takers.insert(0, stack.enter_context(kept_in(Path(out), evaluation.policies)))
         try:
             what = replace(evaluation, options=options)
             await run_trials(what, taken, done=done, concurrency=concurrency, grader=grader)
@@ -118,19 +109,24 @@ async def run_trials(
     """
     left = iter([key for key in evaluation.trials() if key not in done])
     try:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(evaluation.pool.open())
-            for policy in evaluation.policies.values():
-                if hasattr(policy, "open"):
-                    await stack.enter_async_context(policy.open())
-            async with asyncio.TaskGroup() as group:
-                session = _Session(evaluation, keep, group, grader)
-                for _ in range(concurrency):
-                    group.create_task(session.work(left))
+        async with opened(evaluation), asyncio.TaskGroup() as group:
+            session = _Session(evaluation, keep, group, grader)
+            for _ in range(concurrency):
+                group.create_task(session.work(left))
     except BaseExceptionGroup as several:
         raise first_of(several) from several
     if session.stopped is not None:
         raise session.stopped
+
+
+@asynccontextmanager
+async def opened(evaluation: Evaluation) -> AsyncIterator[None]:
+    """Keep the clients of the pool, and of policies that have some, up inside the block."""
+    async with AsyncExitStack() as stack:
+        for each in (evaluation.pool, *evaluation.policies.values()):
+            if hasattr(each, "open"):
+                await stack.enter_async_context(each.open())
+        yield
 
 
 class _Session:
@@ -142,9 +138,10 @@ class _Session:
         self._evaluation = evaluation
         self._keep = keep
         self._group = group
-        self._grader = grader
         packages = evaluation.sandbox_packages
-        self._sandbox = None if packages is None else Sandbox(packages=packages)
+        sandbox = None if packages is None else Sandbox(packages=packages)
+        self._reads_all = grader is not None
+        self._grade: Grader = grader or partial(grade, sandbox=sandbox)
         self._tasks = named_tasks(evaluation.tasks)
         self._hashes = {name: task_hash(task) for name, task in self._tasks.items()}
         self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
@@ -184,15 +181,10 @@ class _Session:
         return self._result(key, solution, outcome=verdict.outcome, extracted=verdict.extracted, reason=verdict.reason)
 
     async def _verdict(self, name: str, task: Task, text: str) -> Verdict:
-        key = (name, final_part(task, text) if self._grader is None else text)
+        key = (name, text if self._reads_all else final_part(task, text))
         if key not in self._verdicts:
-            self._verdicts[key] = self._group.create_task(self._graded(task, text))
+            self._verdicts[key] = self._group.create_task(self._grade(task, text))
         return await self._verdicts[key]
-
-    async def _graded(self, task: Task, text: str) -> Verdict:
-        if self._grader is not None:
-            return await self._grader(task, text)
-        return await grade(task, text, sandbox=self._sandbox)
 
     def _result(self, key: TrialKey, solution: Solution, **graded: Any) -> Trial:
         task, usage, steps = self._tasks[key.task], solution.usage, list(_leaves(solution.rounds))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,12 +22,22 @@ from wfdsl._version import __version__
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.trials import Evaluation, hash_of, named_tasks, read_trials, task_hash
+from wfdsl.evaluation.trials import (
+    RESULTS,
+    Evaluation,
+    Trial,
+    hash_of,
+    named_tasks,
+    read_trials,
+    task_hash,
+    whole_lines,
+)
 from wfdsl.files import write_whole
 from wfdsl.interpreter.record import total_usd, workflow_to_list
 from wfdsl.settings import to_table
 from wfdsl.workers.pool import Pool
 
+_T = TypeVar("_T")
 FORMAT: Final = "wfdsl-evaluation"
 VERSION: Final = 2
 _GRADERS: Final = ("math-verify", "sympy", "latex2sympy2_extended", "antlr4-python3-runtime")
@@ -39,7 +50,9 @@ _ANSWERING: Final = ("question_for", "run_dead_steps", "max_depth")
 """Run options that can change an answer."""
 
 
-def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command: Sequence[str]) -> dict[str, Any]:
+def manifest_of(
+    evaluation: Evaluation, *, task_sources: Sequence[str] = (), command: Sequence[str] = ()
+) -> dict[str, Any]:
     """The manifest as plain values.
 
     Args:
@@ -51,6 +64,7 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
     policies = {name: description_of(policy) for name, policy in evaluation.policies.items()}
     pool, ids = pool_description(evaluation.pool), {name: task_hash(task) for name, task in named.items()}
     grading = {"judge": evaluation.judge, "sandbox_packages": evaluation.sandbox_packages}
+    packages = {name: each.version for name in _GRADERS for each in list(distributions(name=name))[:1]}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -79,7 +93,7 @@ def manifest_of(evaluation: Evaluation, *, task_sources: Sequence[str], command:
             "grading": hash_of(grading),
             "run options": hash_of([evaluation.options.get(name) for name in _ANSWERING]),
         },
-        "packages": {"wfdsl": __version__, **{name: found for name in _GRADERS if (found := _version(name))}},
+        "packages": {"wfdsl": __version__, **packages},
         "platform": {"python": platform.python_version(), "platform": platform.platform()},
     }
 
@@ -90,14 +104,24 @@ def description_of(policy: Policy) -> dict[str, Any]:
     A policy may say so itself, with a method `describe() -> dict` of plain values; otherwise its class and `repr` stand
     for it.
     """
-    describe = getattr(policy, "describe", None)
-    if describe is not None:
-        plain = dict(describe())
+    if hasattr(policy, "describe"):
+        plain = dict(policy.describe())
     elif isinstance(policy, WorkflowPolicy):
         plain = {"kind": "workflow", "workflow": workflow_to_list(policy.workflow)}
+    elif isinstance(policy, Conductor):
+        settings = policy.settings
+        plain = {
+            "kind": "conductor",
+            **to_table(policy.config),
+            "model": policy.entry.model_dump(mode="json", exclude=_HOW_ONLY),
+            "prompt": settings.prompt.fingerprint,
+            "default": None if settings.default is None else workflow_to_list(settings.default),
+            "grammar": repr(settings.grammar),
+            **{name: getattr(settings, name) for name in ("max_rounds", "max_steps", "instruction", "worker")},
+        }
     else:
         own = {} if type(policy).__repr__ is object.__repr__ else {"repr": repr(policy)}  # else it has an address
-        plain = _conductor(policy) or {"kind": type(policy).__qualname__, **own}
+        plain = {"kind": type(policy).__qualname__, **own}
     return {**plain, "hash": hash_of(plain)}
 
 
@@ -186,26 +210,43 @@ class FitCost:
         return FitCost(self.calls + other.calls, self.tokens + other.tokens, total_usd([self.usd, other.usd]))
 
 
-_T = TypeVar("_T")
-_COST: Final = TypeAdapter(FitCost)
 _COSTS: Final = TypeAdapter(dict[str, FitCost])
 
 
-def write_fit_costs(folder: Path, policies: Mapping[str, Policy]) -> None:
-    """Write what fitting policies, and training Conductors from checkpoints, has cost, beside what is there already.
+@contextmanager
+def kept_in(folder: Path, policies: Mapping[str, Policy]) -> Iterator[Callable[[Trial], None]]:
+    """Open the folder's results after the last whole line; gives what writes a trial.
+
+    At the end, what fitting policies, and training Conductors from checkpoints, has cost is written beside what is
+    there already.
 
     Raises:
-        UsageError: what is there, or a checkpoint's file, cannot be read.
+        UsageError: results cannot be written; or the costs that are there, or a checkpoint's, cannot be read.
     """
-    found = {name: getattr(policy, "fit_cost", None) or _training_cost(policy) for name, policy in policies.items()}
-    if costs := {name: cost for name, cost in found.items() if cost is not None}:
-        (folder / FIT_COSTS).write_bytes(_COSTS.dump_json({**read_fit_costs(folder), **costs}, indent=2))
+    path = folder / RESULTS
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
+
+    def keep(trial: Trial) -> None:
+        file.write(f"{trial.to_json()}\n".encode())
+        file.flush()
+
+    with file:
+        file.truncate(len(whole_lines(path)))
+        try:
+            yield keep
+        finally:
+            found = {name: getattr(each, "fit_cost", None) or _training_cost(each) for name, each in policies.items()}
+            if costs := {name: cost for name, cost in found.items() if cost is not None}:
+                (folder / FIT_COSTS).write_bytes(_COSTS.dump_json({**read_fit_costs(folder), **costs}, indent=2))
 
 
 def _training_cost(policy: Policy) -> FitCost | None:
     model = getattr(getattr(policy, "entry", None), "model", None)
     path = Path(str(model or ""), TRAINING_COST)
-    return _read(path, _COST, "export the model again") if model and path.is_file() else None
+    return _read(path, TypeAdapter(FitCost), "export the model again") if model and path.is_file() else None
 
 
 def read_fit_costs(folder: Path) -> dict[str, FitCost]:
@@ -223,28 +264,3 @@ def _read(path: Path, kind: TypeAdapter[_T], cure: str) -> _T:
         return kind.validate_json(path.read_bytes())
     except ValidationError as error:
         raise UsageError(f"{path} does not hold the cost of fitting or training; {cure}") from error
-
-
-def _conductor(policy: Policy) -> dict[str, Any] | None:
-    if not isinstance(policy, Conductor):
-        return None
-    settings = policy.settings
-    return {
-        "kind": "conductor",
-        **to_table(policy.config),
-        "model": policy.entry.model_dump(mode="json", exclude=_HOW_ONLY),
-        "prompt": settings.prompt.fingerprint,
-        "max_rounds": settings.max_rounds,
-        "max_steps": settings.max_steps,
-        "default": None if settings.default is None else workflow_to_list(settings.default),
-        "grammar": repr(settings.grammar),
-        "instruction": settings.instruction,
-        "worker": settings.worker,
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -63,6 +63,7 @@ WORKER: Final = "worker:"
 WORKERS: Final = "workers"
 GROUP: Final = "baselines"
 EACH: Final = "each"
+_FILES: Final = (".wf", ".toml")
 _SETTING: Final = re.compile(r"[a-z_]+=")
 _EXAMPLES: Final = {"ood": "out-of-distribution", "id": "in-distribution"}
 _T = TypeVar("_T", bound=Table)
@@ -86,29 +87,42 @@ def policies_of(
     config: ConductorConfig | None = None,
     params: Mapping[str, str] | None = None,
 ) -> dict[str, Policy]:
-    """The policies of names, groups expanded, by the names under which results list them.
+    """The policies of names, groups expanded, by the names under which results list them: of a file without folders.
+
+    `config` says how Conductors conduct, `params` what parameters `.wf` files have.
 
     Raises:
-        UsageError: a name is not known, or two different policies would be listed under the same name.
+        UsageError: a name is not known, a setting cannot be used, or two policies would be listed under the same name.
         WorkflowError: a file holds no valid workflow.
     """
     found: dict[str, Policy] = {}
-    for name in (each for given in names for each in expanded(given, pool)):
-        policy = policy_of(name, pool, config=config, params=params)
-        label = label_of(name, pool)
+    for name in (each for given in names for each in _expanded(given, pool)):
+        head, settings = _parts(name)
+        policy = _policy(name, pool, config or ConductorConfig(), params)
+        label = _named(Path(head).stem, settings) if head.endswith(_FILES) and not name.startswith(WORKER) else name
         if found.setdefault(label, policy) != policy:
             raise UsageError(f"--policy {name}: there is another policy called {label!r}; leave one out, or rename it")
     return found
 
 
-def expanded(name: str, pool: Pool) -> tuple[str, ...]:
-    """The names in a group, or of each of several values; any other name is returned as it is.
+def policy_of(name: str, pool: Pool) -> Policy:
+    """The policy of one name; raises what `policies_of` does, and UsageError if the name is that of several."""
+    found = list(policies_of([name], pool).values())
+    if len(found) > 1:
+        raise UsageError(f"--policy {name}: it names several policies; give the name of one")
+    return found[0]
+
+
+def _expanded(name: str, pool: Pool) -> list[str]:
+    """The names in a group, or of each of several values; of a worker its own name.
 
     Raises:
-        UsageError: a parameter of a group is none of any baseline.
+        UsageError: there is no such worker, or a parameter of a group is none of any baseline.
     """
     if name == WORKERS:
-        return tuple(f"{WORKER}{entry.name}" for entry in pool)
+        return [f"{WORKER}{entry.name}" for entry in pool]
+    if name.startswith(WORKER):
+        return [f"{WORKER}{pool.entry(_worker(name.removeprefix(WORKER), pool, name)).name}"]
     head, settings = _parts(name)
     if head == GROUP:
         own = {each: _by_name(baseline) for each, baseline in BASELINES.items()}
@@ -116,46 +130,33 @@ def expanded(name: str, pool: Pool) -> tuple[str, ...]:
         for key in settings.keys() - set(known):
             raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}. {did_you_mean(key, known)}")
         names = [_named(each, {key: settings[key] for key in settings if key in own[each]}) for each in own]
-        return tuple(each for one in (WORKERS, *names) for each in expanded(one, pool))
-    parameters = _by_name(BASELINES.get(head, ConductorParameters))
-    model, effort = _effort_of(head)
-    heads = [f"{model}@{each}" for each in EFFORTS] if effort == EACH else [head]
+        return [each for one in (WORKERS, *names) for each in _expanded(one, pool)]
+    parameters, model = _by_name(BASELINES.get(head, ConductorParameters)), head.removesuffix(f"@{EACH}")
+    heads = [head] if model == head else [f"{model}@{effort}" for effort in EFFORTS]
     values = [[(key, each) for each in _listed(parameters.get(key), value, pool)] for key, value in settings.items()]
-    return tuple(_named(each, dict(chosen)) for each in heads for chosen in product(*values))
+    return [_named(each, dict(chosen)) for each in heads for chosen in product(*values)]
 
 
-def label_of(name: str, pool: Pool) -> str:
-    """The name under which results list a policy: of a file its own without folders, of a worker the worker's."""
-    if name.startswith(WORKER):
-        return f"{WORKER}{pool.entry(_worker(name.removeprefix(WORKER), pool, name)).name}"
+def _policy(name: str, pool: Pool, config: ConductorConfig, params: Mapping[str, str] | None) -> Policy:
+    """The policy of one name; raises what `policies_of` does."""
     head, settings = _parts(name)
-    return _named(Path(head).stem, settings) if head.endswith((".wf", ".toml")) else name
-
-
-def policy_of(
-    name: str, pool: Pool, *, config: ConductorConfig | None = None, params: Mapping[str, str] | None = None
-) -> Policy:
-    """The policy of one name; `config` says how Conductors conduct, `params` what parameters `.wf` files have.
-
-    Raises:
-        UsageError: the name is not known, or a setting cannot be used.
-        WorkflowError: the file holds no valid workflow.
-    """
     if name.startswith(WORKER):
         return WorkflowPolicy(alone(_worker(name.removeprefix(WORKER), pool, name)))
-    head, settings = _parts(name)
-    if head in (WORKERS, GROUP):
-        raise UsageError(f"--policy {name}: it names several policies; give the name of one")
     if head in BASELINES:
         return _read(BASELINES[head], settings, pool.subset(workers_of(pool)), name).policy(pool)
-    model, effort = _effort_of(head)
+    model, _, effort = head.rpartition("@")
+    is_effort = model and effort in EFFORTS  # what stands after an @ may also be a server's address
     try:
         values = _read(ConductorParameters, settings, pool, name)
-        found = {"effort": effort, "max_rounds": values.max_rounds, "pick": values.pool}
-        changes: Any = {"model": model, **{key: value for key, value in found.items() if value is not None}}
-        policy = named_policy(replace(config or ConductorConfig(), **changes), pool, params=params)
+        found = {"effort": effort if is_effort else None, "max_rounds": values.max_rounds, "pick": values.pool}
+        changes: Any = {key: value for key, value in found.items() if value is not None}
+        policy = named_policy(replace(config, model=model if is_effort else head, **changes), pool, params=params)
     except UsageError as error:
-        raise _unknown(name, error) from error
+        first = name.partition(":")[0]
+        if name.endswith(_FILES) or "/" in name or first in providers() or file_of(name) is not None:
+            raise
+        hint = did_you_mean(first, (WORKERS, GROUP, *BASELINES))
+        raise UsageError(f"--policy {name}: no policy has this name. {hint} ({error})") from error
     return _ablated(policy, values, name)
 
 
@@ -245,21 +246,6 @@ def _worker(text: str, pool: Pool, name: str) -> int:
         hint = f"did you mean {near}?" if near else f"it has {have}"
         raise UsageError(f"--policy {name}: pool {pool.name!r} has no worker {text!r}: {hint}")
     return found
-
-
-def _effort_of(name: str) -> tuple[str, Any]:
-    """A Conductor's name and its effort; None if it has none. What stands after an @ may also be a server's address."""
-    model, _, effort = name.rpartition("@")
-    return (model, effort) if model and effort in {*EFFORTS, EACH} else (name, None)
-
-
-def _unknown(name: str, error: UsageError) -> UsageError:
-    """The error with what may have been meant, where the name could be one of ours."""
-    head = name.partition(":")[0]
-    if name.endswith((".wf", ".toml")) or "/" in name or head in providers() or file_of(name) is not None:
-        return error
-    hint = did_you_mean(head, (WORKERS, GROUP, *BASELINES))
-    return UsageError(f"--policy {name}: no policy has this name. {hint} ({error})")
 
 
 def _listed(parameter: Option | None, text: str, pool: Pool) -> list[str]:

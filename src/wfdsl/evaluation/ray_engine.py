@@ -13,7 +13,7 @@ import platform
 import socket
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,7 @@ import ray
 from ray.exceptions import RayError
 
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.evaluation.evaluate import evaluate, first_of
+from wfdsl.evaluation.evaluate import evaluate, first_of, opened
 from wfdsl.evaluation.manifest import differences, manifest_of
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, named_tasks
 from wfdsl.interpreter.journal import Journal
@@ -35,21 +35,6 @@ _BATCHES: Final = 8
 """Most batches that a node has at a time; together they are what it runs at a time. Our choice."""
 _CONNECT_S: Final = 10.0
 Batch: TypeAlias = tuple[TrialKey, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a node is told: how to build the evaluation, from the same files as the driver."""
-
-    build: Callable[[], Evaluation]
-    """Makes the policies and the pool on the node; the tasks come with the batches."""
-    evaluation_id: str
-    folder: str
-    """The driver's working folder; relative paths are relative to it where the node has it."""
-    parallel: int
-    """Trials at a time on the node."""
-    journal: bool
-    """Whether the node keeps calls in its journal."""
 
 
 @contextmanager
@@ -83,29 +68,34 @@ def _require_listening(address: str | None) -> None:
 
 async def evaluate_on_ray(
     evaluation: Evaluation,
-    plan: Plan,
+    build: Callable[[], Evaluation],
     *,
     keep: Callable[[Trial], None],
     done: Container[TrialKey] = (),
     nodes: int | None = None,
+    parallel: int = 32,
+    journal: bool = True,
 ) -> None:
     """Evaluate on the cluster that is connected.
 
     Args:
         evaluation: What is to be evaluated.
-        plan: How each node makes the same evaluation.
+        build: Makes the same policies and pool on a node, from the same files; the tasks come with the batches.
         keep: Takes each trial, once, as soon as its batch is there.
         done: The trials that have a result already.
         nodes: Processes on the cluster; one for each of its nodes that has a CPU unless given.
+        parallel: Trials at a time on each node.
+        journal: Whether each node keeps calls in its journal.
 
     Raises:
         UsageError: a node cannot run this evaluation, or a process has died more often than `MOST_RESTARTS`.
     """
     tasks, left = named_tasks(evaluation.tasks), [key for key in evaluation.trials() if key not in done]
-    at_a_time = min(_BATCHES, plan.parallel)
-    size = plan.parallel // at_a_time
+    at_a_time = min(_BATCHES, parallel)
+    size = parallel // at_a_time
     batches = (tuple(left[at : at + size]) for at in range(0, len(left), size))
-    expected = manifest_of(replace(evaluation, tasks=()), task_sources=(), command=())
+    expected = manifest_of(replace(evaluation, tasks=()))
+    with_cpu = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     process = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", max_restarts=MOST_RESTARTS, max_task_retries=-1)
 
     async def feed(actor: Any) -> None:
@@ -118,8 +108,8 @@ async def evaluate_on_ray(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(nodes or _node_count()):
-                actor = process(NodeProcess).remote(plan, expected)
+            for _ in range(nodes or max(len(with_cpu), 1)):
+                actor = process(NodeProcess).remote(build, expected, str(Path.cwd()), journal=journal)
                 for _ in range(at_a_time):
                     group.create_task(feed(actor))
     except BaseExceptionGroup as several:
@@ -130,20 +120,19 @@ async def evaluate_on_ray(
         raise first from several
 
 
-def _node_count() -> int:
-    """How many nodes of the cluster have a CPU."""
-    alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-    return max(len(alive), 1)
-
-
 class NodeProcess:
     """The actor. All batches run in one event loop, on a pool and policies that are opened with the first one."""
 
-    def __init__(self, plan: Plan, expected: dict[str, Any]) -> None:
-        if Path(plan.folder).is_dir():
-            os.chdir(plan.folder)
-        self._plan = plan
+    def __init__(
+        self, build: Callable[[], Evaluation], expected: dict[str, Any], folder: str, *, journal: bool
+    ) -> None:
+        """Relative paths are relative to the driver's working folder, where the node has it."""
+        if Path(folder).is_dir():
+            os.chdir(folder)
+        self._build = build
         self._expected = expected
+        self._keeps_calls = journal
+        self._held = AsyncExitStack()  # open until the process ends
         self._journal: Journal | None = None
         self._opening: asyncio.Task[Evaluation] | None = None
 
@@ -161,18 +150,14 @@ class NodeProcess:
         return found
 
     async def _opened(self) -> Evaluation:
-        evaluation = replace(self._plan.build(), tasks=(), id=self._plan.evaluation_id)
-        manifest = manifest_of(evaluation, task_sources=(), command=())
+        evaluation = replace(self._build(), tasks=(), id=self._expected["id"])
+        manifest = manifest_of(evaluation)
         changed = [each for what in ("same", "packages") for each in differences(self._expected, manifest, what)]
         if changed:
             raise UsageError(
                 f"a node has other {', '.join(changed)} than this machine; it needs the same packages, and the same "
                 "files at the same paths"
             )
-        self._journal = Journal() if self._plan.journal else None
-        stack = AsyncExitStack()  # open until the process ends
-        await stack.enter_async_context(evaluation.pool.open())
-        for policy in evaluation.policies.values():
-            if hasattr(policy, "open"):
-                await stack.enter_async_context(policy.open())
+        self._journal = Journal() if self._keeps_calls else None
+        await self._held.enter_async_context(opened(evaluation))
         return evaluation

@@ -12,12 +12,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, Literal, TypeAlias
 
-from wfdsl.errors import UsageError
 from wfdsl.evaluation.manifest import FitCost, read_fit_costs, read_manifest
 from wfdsl.evaluation.statistics import (
     TWO_SIDED,
@@ -31,7 +29,7 @@ from wfdsl.evaluation.statistics import (
 )
 from wfdsl.evaluation.trials import Trial, read_trials
 from wfdsl.evaluation.workflow_statistics import Case, Signatures, WorkflowStatistics, signatures_of, statistics_of
-from wfdsl.installation import install_command
+from wfdsl.installation import require_packages
 from wfdsl.interpreter.record import total_usd
 from wfdsl.render.status import dollars, duration
 
@@ -117,7 +115,7 @@ def summarise(trials: Iterable[Trial], *, policies: Sequence[str], simulated: bo
         benchmarks=names,
         policies=tuple(_summary_of(policy, own, names, split) for policy, own in present.items()),
         comparisons=tuple(
-            Comparison(first=policy, second=reference, difference=difference_of(own, present[reference]))
+            Comparison(policy, reference, difference_of(own, present[reference]))
             for policy, own in present.items()
             if policy != reference
         ),
@@ -143,20 +141,18 @@ def _summary_of(policy: str, trials: Sequence[Trial], benchmarks: Sequence[str],
     known = [Mean(each.value, each.error) for each in accuracies.values() if each.value is not None]
     workers = sum((Counter(trial.workers) for trial in trials), Counter[str]())
     fresh = [trial.latency_s for trial in trials if trial.latency_s is not None]
-    list_usd, paid_usd = (total_usd(costs) for costs in zip(*((t.list_usd, t.paid_usd) for t in trials), strict=True))
+    sums = {name: total_usd(getattr(trial, name) for trial in trials) for name in ("list_usd", "paid_usd")}
+    means: dict[str, Any] = {name: None if usd is None else usd / len(trials) for name, usd in sums.items()}
+    for name in ("tokens", "calls", "completions", "steps"):
+        means[name] = fmean(getattr(trial, name) for trial in trials)
     return PolicySummary(
         policy=policy,
         overall=accuracy_of(trials),
         benchmarks=accuracies,
         average=mean_of(known) if len(known) == len(accuracies) else None,
-        tokens=fmean(trial.tokens for trial in trials),
-        list_usd=None if list_usd is None else list_usd / len(trials),
-        paid_usd=None if paid_usd is None else paid_usd / len(trials),
         latency_s=fmean(fresh) if fresh else None,
-        calls=fmean(trial.calls for trial in trials),
-        completions=fmean(trial.completions for trial in trials),
-        steps=fmean(trial.steps for trial in trials),
         workers=dict(sorted(workers.items(), key=lambda pair: (-pair[1], pair[0]))),
+        **means,
     )
 
 
@@ -361,9 +357,9 @@ def percent(found: Mean | Accuracy | None) -> str:
     return f"{100 * found.value:.1f}" + ("" if found.error is None else f" ± {100 * TWO_SIDED * found.error:.1f}")
 
 
-def between(interval: Interval, sign: str = "+") -> str:
-    """A share or difference in per cent with its interval; `sign` is `+`, or empty for shares."""
-    value, low, high = (f"{100 * each:{sign}.1f}" for each in interval)
+def between(interval: Interval) -> str:
+    """A difference in per cent with its interval."""
+    value, low, high = (f"{100 * each:+.1f}" for each in interval)
     return f"{value} ({low} to {high})"
 
 
@@ -374,16 +370,6 @@ _OWN_STYLE: Final = {"text.parse_math": False, "svg.fonttype": "none", "svg.hash
 """Names may hold dollars, a plot's text is text, and the same results give the same file."""
 
 
-def require_matplotlib() -> None:
-    """Refuse to draw a plot without matplotlib, before work is done that is to be drawn.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    if find_spec("matplotlib") is None:
-        raise UsageError(f"plots need matplotlib: {install_command('eval')}; or leave them out with --no-plots")
-
-
 def draw_plot(summary: Summary, folder: Path) -> list[Path]:
     """Average accuracy against dollars per sample, or tokens where a price is not known, as PNG and SVG; gives the
     files.
@@ -391,7 +377,7 @@ def draw_plot(summary: Summary, folder: Path) -> list[Path]:
     Raises:
         UsageError: matplotlib is not installed.
     """
-    require_matplotlib()
+    require_packages("the plot, which --no-plots leaves out,", ["matplotlib"], "eval")
     import matplotlib.style  # noqa: PLC0415  (large, and only plots need it)
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -14,14 +14,15 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from zlib import crc32
+
+from pydantic import TypeAdapter, ValidationError
 
 from wfdsl.conductor.policy import Policy
 from wfdsl.errors import UsageError
@@ -29,9 +30,9 @@ from wfdsl.evaluation.workflow_statistics import asked_steps
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.journal_reading import summaries
-from wfdsl.interpreter.record import workflow_from_list, workflow_to_list
+from wfdsl.interpreter.record import PlainWorkflow, as_unicode
 from wfdsl.interpreter.running import RunOptions
-from wfdsl.language.workflow import Workflow
+from wfdsl.settings import first_problem
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
@@ -135,7 +136,7 @@ class Trial:
     """Workers' answers that came from the journal."""
     workers: Mapping[str, int]
     """Answers by worker, by name."""
-    rounds: tuple[Workflow, ...] = ()
+    rounds: tuple[PlainWorkflow, ...] = ()
     """The workflows that ran, one a round; one for a fixed workflow."""
     run_id: str = ""
     """The run in the journal."""
@@ -172,26 +173,20 @@ class Trial:
 
     def to_json(self) -> str:
         """The trial as one line; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        plain["workers"] = dict(self.workers)
-        plain["steps"], plain["topology"] = self.steps, self.topology
-        plain["rounds"] = [workflow_to_list(workflow) for workflow in self.rounds]
-        text = json.dumps(plain, ensure_ascii=False)
-        return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        plain = {**_TRIAL.dump_python(self), "steps": self.steps, "topology": self.topology}
+        return as_unicode(json.dumps(plain, ensure_ascii=False))
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Trial:
-        """The inverse of `to_json`, once the text has been parsed.
+    def from_json(cls, line: str | bytes) -> Trial:
+        """The inverse of `to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError: these are not a trial's values.
+            ValidationError: these are not a trial's values.
         """
-        given = {name: plain[name] for name in _PLAIN}
-        rounds = tuple(workflow_from_list(each) for each in plain["rounds"])
-        return cls(**given, rounds=rounds, workers=dict(plain["workers"]))
+        return _TRIAL.validate_json(line)
 
 
-_PLAIN = tuple(field.name for field in fields(Trial) if field.name not in ("rounds", "workers"))
+_TRIAL: Final = TypeAdapter(Trial)
 
 
 def hash_of(plain: Any) -> str:
@@ -249,28 +244,6 @@ RESULTS: Final = "results.jsonl"
 """The file of an evaluation's trials, in its folder."""
 
 
-@contextmanager
-def results_in(folder: Path) -> Iterator[Callable[[Trial], None]]:
-    """Open the folder's results after the last whole line; gives what writes a trial.
-
-    Raises:
-        UsageError: they cannot be written.
-    """
-    path = folder / RESULTS
-    try:
-        file = path.open("ab")
-    except OSError as error:
-        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
-    with file:
-        file.truncate(len(_whole_lines(path)))
-
-        def keep(trial: Trial) -> None:
-            file.write(f"{trial.to_json()}\n".encode())
-            file.flush()
-
-        yield keep
-
-
 def read_trials(folder: Path) -> dict[TrialKey, Trial]:
     """The trials of a folder, by key; none if there are no results.
 
@@ -281,15 +254,17 @@ def read_trials(folder: Path) -> dict[TrialKey, Trial]:
     if not path.exists():
         return {}
     trials: dict[TrialKey, Trial] = {}
-    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
+    for number, line in enumerate(whole_lines(path).splitlines(), start=1):
         try:
-            trial = Trial.from_dict(json.loads(line))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"{path}:{number}: this is not a result ({error!r}); remove the line") from error
+            trial = Trial.from_json(line)
+        except ValidationError as error:
+            problem = " ".join(first_problem(error)).strip()
+            raise UsageError(f"{path}:{number}: this is not a result ({problem}); remove the line") from error
         trials[trial.key] = trial
     return trials
 
 
-def _whole_lines(path: Path) -> bytes:
+def whole_lines(path: Path) -> bytes:
+    """What a file holds up to the end of its last whole line."""
     data = path.read_bytes()
     return data[: data.rfind(b"\n") + 1]

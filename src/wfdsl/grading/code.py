@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from math import isclose, isnan
 from typing import Any, Final, get_args
 
 from wfdsl.grading.sandbox import Ran, Sandbox, SandboxFailed, SandboxMissing
-from wfdsl.grading.sandbox.inside.values import dumps, loads
-from wfdsl.grading.sandbox.process import EndedError, Inside, TooMuchError
+from wfdsl.grading.sandbox.inside.values import MALFORMED, dumps, from_json, to_json
+from wfdsl.grading.sandbox.process import BrokenOffError, Inside, time_limit
 from wfdsl.grading.sandbox.sandbox import Slot
-from wfdsl.grading.sandbox.usage import time_limit
 from wfdsl.grading.verdict import Outcome, Verdict
 from wfdsl.tasks.task import CodeTests
 
@@ -70,7 +70,7 @@ async def grade_program(program: str, tests: CodeTests, *, sandbox: Sandbox | No
         return Verdict("wrong", None, "the program is empty")
     try:
         async with (sandbox or shared_sandbox()).slot() as slot:
-            return replace(await run_tests(program, tests, slot), rule=f"tests in {slot.tier}")
+            return replace(await run_tests(program, tests, slot), rule=f"tests in {slot.isolation.tier}")
     except (SandboxMissing, SandboxFailed) as problem:
         return Verdict("unjudged", program, str(problem))
 
@@ -94,7 +94,7 @@ async def run_tests(program: str, tests: CodeTests, slot: Slot) -> Verdict:
         if (missing := _MISSING.search(reason)) and missing[1] in _PACKAGES:
             lacking = f"the program needs the package {missing[1]}: name an environment that has it (sandbox packages)"
             return Verdict("unjudged", program, lacking)
-        if slot.tier == "Landlock" and "PermissionError" in reason:
+        if slot.isolation.tier == "Landlock" and "PermissionError" in reason:
             return Verdict("unjudged", program, f"the sandbox without namespaces refuses what it does: {reason}")
         return Verdict("wrong", program, reason, problem.timed_out)
 
@@ -113,11 +113,7 @@ async def _run_function(program: str, tests: CodeTests, slot: Slot) -> Verdict:
     """Programs that define a function, which is called in the sandbox."""
     async with slot.processes("candidate", seconds=tests.timeout_s * (len(tests.inputs) + 1)) as (inside,):
         await _load(inside, program, tests, [tests.entry_point])
-
-        async def check(given: str, expected: str) -> None:
-            await _check_call(inside, tests, given, expected)
-
-        return await _each_test(program, tests, check)
+        return await _each_test(program, tests, partial(_check_call, inside, tests))
 
 
 async def _run_checker(program: str, tests: CodeTests, slot: Slot) -> Verdict:
@@ -125,22 +121,19 @@ async def _run_checker(program: str, tests: CodeTests, slot: Slot) -> Verdict:
     seconds = tests.timeout_s * 2
     async with slot.processes("candidate", "checker", seconds=seconds) as (candidate, checker):
         await _load(candidate, program, tests, [tests.entry_point] if tests.entry_point else [])
-        await checker.send(json.dumps([tests.preamble, tests.checker, tests.entry_point]).encode("ascii"))
-        try:
-            async with time_limit([candidate, checker], tests.timeout_s):
-                outcome, reason = await _carry_calls(candidate, checker)
-        except TimeoutError:
-            raise _past_limit(tests.timeout_s) from None
+        await checker.send(to_json([tests.preamble, tests.checker, tests.entry_point]))
+        async with _judged(tests.timeout_s, candidate, checker):
+            outcome, reason = await _carry_calls(candidate, checker)
     return await _run_together(program, tests, slot, reason) if outcome is None else Verdict(outcome, program, reason)
 
 
 async def _run_together(program: str, tests: CodeTests, slot: Slot, why: str) -> Verdict:
     """Programs whose checking text has to be in their own process, where they could forge what it finds."""
     async with slot.processes("together", seconds=tests.timeout_s) as (inside,):
-        sent = json.dumps([tests.preamble, program, tests.checker, tests.entry_point]).encode("ascii")
-        kind, outcome, reason, *_ = *await _exchange(inside, sent, tests.timeout_s), "", ""
-    if (kind, outcome) != ("found", "right"):
-        raise _WrongError(reason if kind == "found" else _FORGED)
+        sent = to_json([tests.preamble, program, tests.checker, tests.entry_point])
+        _, outcome, reason = await _exchange(inside, sent, tests.timeout_s, "found")
+    if outcome != "right":
+        raise _WrongError(reason)
     return Verdict("right", program, f"{reason} in the program's own process, which it could forge: {why}")
 
 
@@ -153,6 +146,18 @@ async def _each_test(program: str, tests: CodeTests, check: Callable[[str, str],
         except _WrongError as problem:
             raise _WrongError(f"test {number} of {count}: {problem}", timed_out=problem.timed_out) from problem
     return Verdict("right", program, f"all {count} tests passed")
+
+
+@asynccontextmanager
+async def _judged(timeout_s: float, *insides: Inside) -> AsyncIterator[None]:
+    """An exchange within a time limit. Raises: _WrongError, also if a process breaks off."""
+    try:
+        async with time_limit(insides, timeout_s):
+            yield
+    except TimeoutError:
+        raise _past_limit(timeout_s) from None
+    except BrokenOffError as problem:
+        raise _WrongError(str(problem)) from problem
 
 
 def _past_limit(timeout_s: float) -> _WrongError:
@@ -182,11 +187,11 @@ def _check_output(ran: Ran, expected: str, timeout_s: float) -> None:
 
 async def _load(inside: Inside, program: str, tests: CodeTests, needed: list[str]) -> None:
     """Run the program's text, which has to define what is needed. Raises: _WrongError."""
-    sent = json.dumps([tests.preamble, program, needed]).encode("ascii")
-    kind, *rest = await _exchange(inside, sent, tests.timeout_s)
+    sent = to_json([tests.preamble, program, needed])
+    kind, *rest = await _exchange(inside, sent, tests.timeout_s, "loaded", "raised")
     if kind == "raised":
         raise _WrongError(f"the program cannot be loaded: {_raised(rest)}")
-    if kind != "loaded" or not all(name in needed for name in rest[0]):
+    if not all(name in needed for name in rest[0]):
         raise _WrongError(_FORGED)
     if rest[0]:
         raise _WrongError(f"the program does not define {', '.join(rest[0])}")
@@ -194,40 +199,35 @@ async def _load(inside: Inside, program: str, tests: CodeTests, needed: list[str
 
 async def _check_call(inside: Inside, tests: CodeTests, given: str, expected: str) -> None:
     """Raises: _WrongError."""
-    request = dumps(["call", tests.entry_point, json.loads(given), {}], _no_handle)
-    kind, *rest = await _exchange(inside, request, tests.timeout_s)
+    request = dumps(["call", tests.entry_point, json.loads(given), {}], lambda _: [])  # JSON needs no handles
+    kind, *rest = await _exchange(inside, request, tests.timeout_s, "result", "stuck", "raised")
+    if kind == "raised":
+        raise _WrongError(f"it raised {_raised(rest)}")
+    if kind == "stuck":
+        raise _WrongError(f"its result cannot be looked at: {rest[0][:200]}")
     try:
-        if kind == "raised":
-            raise _WrongError(f"it raised {_raised(rest)}")
-        if kind != "result":
-            raise _WrongError(f"its result cannot be looked at: {rest[0][:200]}")
-        found = loads(json.dumps(rest[0]).encode("ascii"), _not_a_value)
-    except (ValueError, RecursionError):
+        found = read_result(rest[0])
+    except MALFORMED:
         raise _WrongError(_FORGED) from None
     wanted = json.loads(expected)
     if not same_result(found, wanted):
         raise _WrongError(f"the result is {shown(found)}, not {shown(wanted)}")
 
 
-async def _exchange(inside: Inside, payload: bytes, timeout_s: float) -> list[Any]:
-    """The reply to a request: its kind and contents. Taking the request in counts as time of the program.
+async def _exchange(inside: Inside, payload: bytes, timeout_s: float, *kinds: str) -> list[Any]:
+    """The reply to a request, of one of these kinds, with its contents.
 
-    Raises: _WrongError.
+    Taking the request in counts as time of the program. Raises: _WrongError.
     """
+    async with _judged(timeout_s, inside):
+        await inside.send(payload)
+        received = await inside.receive()
     try:
-        async with time_limit([inside], timeout_s):
-            await inside.send(payload)
-            received = await inside.receive()
-    except TimeoutError:
-        raise _past_limit(timeout_s) from None
-    except (EndedError, TooMuchError) as problem:
-        raise _WrongError(str(problem)) from problem
-    try:
-        kind, *rest = json.loads(received)
-    except (ValueError, TypeError, RecursionError):
-        raise _WrongError(_FORGED) from None
-    holds = _REPLIES.get(kind) if isinstance(kind, str) else None
-    if holds is None or len(rest) != len(holds) or not all(map(isinstance, rest, holds)):
+        kind, *rest = from_json(received)
+        is_reply = kind in kinds and len(rest) == len(_REPLIES[kind]) and all(map(isinstance, rest, _REPLIES[kind]))
+    except MALFORMED:
+        is_reply = False
+    if not is_reply:
         raise _WrongError(_FORGED)
     return [kind, *rest]
 
@@ -239,14 +239,28 @@ def _raised(rest: list[Any]) -> str:
     return f"{name}: {message}"[:300].replace("\n", " ").removesuffix(": ")
 
 
-def _no_handle(value: object) -> list[Any]:
-    raise TypeError(f"JSON gave a value of the class {type(value).__name__}")
+def read_result(packed: Any) -> Any:
+    """A result as far as JSON can be equal to it, with the texts that JSON has for the keys of dictionaries.
 
+    Others are not made here, nor are keys of other kinds: they can be chosen so that it takes minutes.
 
-def _not_a_value(packed: list[Any]) -> object:
-    """Raises: _WrongError; or ValueError, if it cannot be read at all."""
-    kind, (_, name) = packed
-    raise _WrongError(f"the result is an {shown(kind)} of the class {shown(name)}, not a value")
+    Raises: _WrongError, or one of MALFORMED.
+    """
+    if not isinstance(packed, list | dict):
+        return packed
+    kind, content = packed
+    if kind in ("int", "float"):
+        return int(content, 16) if kind == "int" else float(content)
+    if kind not in ("list", "tuple", "dict"):
+        said = content[1] if kind in ("object", "iterator") else kind
+        raise _WrongError(f"the result is of the class {shown(said)}, not a value of JSON")
+    parts = list(map(read_result, content))
+    if kind != "dict":
+        return parts if kind == "list" else tuple(parts)
+    named = dict(zip(map(_key, parts[::2]), parts[1::2], strict=True))
+    if len(named) * 2 < len(parts):
+        raise _WrongError("the result has two keys that are the same text in JSON")
+    return named
 
 
 async def _carry_calls(candidate: Inside, checker: Inside) -> tuple[Outcome | None, str]:
@@ -254,13 +268,13 @@ async def _carry_calls(candidate: Inside, checker: Inside) -> tuple[Outcome | No
 
     There is no outcome where the text has to be in the program's own process.
 
-    Raises: _WrongError.
+    Raises: _WrongError, BrokenOffError.
     """
     answered = False
     while True:
         try:
             asked = await checker.receive()
-        except (EndedError, TooMuchError) as problem:
+        except BrokenOffError as problem:
             if answered:
                 raise _WrongError("the check broke down on a result of the program") from problem
             return "unjudged", f"the checking text broke down: {problem}"
@@ -268,10 +282,7 @@ async def _carry_calls(candidate: Inside, checker: Inside) -> tuple[Outcome | No
             _, outcome, reason = json.loads(asked)
             return _OUTCOMES.get(outcome), str(reason)
         await candidate.send(asked)
-        try:
-            await checker.send(await candidate.receive())
-        except (EndedError, TooMuchError) as problem:
-            raise _WrongError(str(problem)) from problem
+        await checker.send(await candidate.receive())
         answered = True
 
 
@@ -309,45 +320,29 @@ def _same_number(one: str, other: str) -> bool:
 
 
 def same_result(found: Any, expected: Any) -> bool:
-    """Whether a result is the expected JSON value. A tuple is a list; floats may differ by what rounding does."""
+    """Whether a result that was read is the expected JSON value.
+
+    A tuple is a list; floats may differ by what rounding does.
+    """
     if isinstance(found, list | tuple) and isinstance(expected, list):
         return len(found) == len(expected) and all(map(same_result, found, expected))
     if isinstance(found, dict) and isinstance(expected, dict):
-        return _same_members(found, expected)
-    if isinstance(found, bool) or isinstance(expected, bool):
-        return found is expected
-    if isinstance(found, int) and isinstance(expected, int):
-        return found == expected
-    if isinstance(found, int | float) and isinstance(expected, int | float):
+        return found.keys() == expected.keys() and all(same_result(found[key], expected[key]) for key in found)
+    if {type(found), type(expected)} in ({float}, {int, float}):
         return _close(found, expected)
     return type(found) is type(expected) and bool(found == expected)
 
 
 def _close(found: float, expected: float) -> bool:
     try:
-        return (
-            found == expected
-            or (isnan(found) and isnan(expected))
-            or isclose(found, expected, rel_tol=_RELATIVE, abs_tol=1e-12)
-        )
+        return isclose(found, expected, rel_tol=_RELATIVE, abs_tol=1e-12) or (isnan(found) and isnan(expected))
     except OverflowError:  # an integer that no float can hold
         return False
 
 
-def _same_members(found: dict[Any, Any], expected: dict[Any, Any]) -> bool:
-    """JSON knows keys as texts only."""
-    named = {key if isinstance(key, str) else _key(key): value for key, value in found.items()}
-    return (
-        len(named) == len(found)
-        and named.keys() == expected.keys()
-        and all(same_result(value, expected[key]) for key, value in named.items())
-    )
-
-
 def _key(key: object) -> str:
-    if key is None or isinstance(key, bool):
-        return str(key).lower().replace("none", "null")
-    return _written(key, str)
+    """A key as JSON has it, which knows texts only."""
+    return str(key).lower().replace("none", "null") if key is None or isinstance(key, bool) else _written(key, str)
 
 
 def shown(value: object) -> str:

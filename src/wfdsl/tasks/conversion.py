@@ -14,9 +14,10 @@ from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from wfdsl.errors import UsageError
+from wfdsl.settings import first_problem
 from wfdsl.tasks.task import Kind, Task, gold_letters
 
 Values: TypeAlias = Mapping[str, Any]
@@ -102,32 +103,23 @@ def own_task(row: Values, _origin: Origin | None = None) -> Task:
         # As JSON, where tuples are lists; dates and decimals of tables as text.
         return Task.model_validate_json(_ENCODER.encode(row))
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}".lstrip(": ") for one in found)
-        raise BadRow("; ".join(lines)) from error
+        key, reason = first_problem(error)
+        raise BadRow(f"{key}: {reason}" if key else reason) from error
     except (ValueError, RecursionError) as error:
         raise BadRow(f"it cannot be written as JSON: {error}") from error
 
 
-_ENCODER = json.JSONEncoder(
-    default=lambda value: value.model_dump() if isinstance(value, BaseModel) else str(value), allow_nan=False
-)  # made once: that takes longer than a row does
+_ENCODER = json.JSONEncoder(default=str, allow_nan=False)  # made once: that takes longer than a row does
 
 
 def named_task(row: Values, origin: Origin) -> Task:
     """A row whose columns have the names of fields; all others are kept as metadata."""
-    given = {name: value for name, value in row.items() if is_given(value)}
-    others = {name: given.pop(name) for name in row if name in given and name not in Task.model_fields}
+    others = {name: value for name, value in row.items() if is_given(value)}
+    given = {name: others.pop(name) for name in Task.model_fields if name in others}
     usual = "custom" if "grader" in given else "code" if "tests" in given else None
-    return origin.task(
-        given.pop("question", None),
-        given.pop("gold", ""),
-        given.pop("kind", usual),
-        given_id=given.pop("id", None),
-        choices=given.pop("choices", None) or None,
-        metadata=given.pop("metadata", others),
-        **given,
-    )
+    fields: dict[str, Any] = {"question": None, "gold": "", "kind": usual, "metadata": others, **given}
+    given_id, choices = fields.pop("id", None), fields.pop("choices", None) or None
+    return origin.task(**fields, given_id=given_id, choices=choices)
 
 
 def _kind(gold: str, question: str, answer_type: str) -> tuple[Kind, tuple[str, ...]]:
@@ -251,21 +243,17 @@ def _options_in(question: str) -> tuple[str, ...]:
     return tuple(found.values()) if is_list else ()
 
 
-def parse_mapping(text: str) -> dict[str, str]:
+def parse_mapping(text: str, option: str = "--map", example: str = "question=prompt") -> dict[str, str]:
     """`question=prompt,gold=answer` as a mapping of fields to columns. `kind==text` gives a value, not a column.
 
     Raises:
         UsageError: it has another form.
     """
-    columns: dict[str, str] = {}
-    for part in text.split(","):
-        name, sign, column = (piece.strip() for piece in part.partition("="))
-        if not (sign and name and column):
-            raise UsageError(f"--map {text}: {part!r} is not of the form FIELD=COLUMN, such as question=prompt")
-        if name in columns:
-            raise UsageError(f"--map {text}: {name!r} is mapped twice")
-        columns[name] = column
-    return columns
+    pairs = [[piece.strip() for piece in part.partition("=")] for part in text.split(",")]
+    names = [name for name, _, _ in pairs]
+    if not all(name and column for name, _, column in pairs) or len(set(names)) < len(names):
+        raise UsageError(f"{option} {text}: give each name once, in the form {example},...")
+    return {name: column for name, _, column in pairs}
 
 
 def mapped(row: Values, columns: Mapping[str, str]) -> Values:

@@ -68,10 +68,11 @@ def _answered(kind: Kind | None = None, **about: str) -> Reader:
         known: Values = {**row, **next(extra, {})}
         question = first(row, *_QUESTIONS)
         more: dict[str, Any] = {"given_id": first(known, *_IDS), "metadata": {**_metadata(known), **about}}
-        tests = None
-        if kind is None:
-            tests = next(filter(None, (code_formats.tests_in(row.get(name)) for name in _TESTS)), None)
-        if tests is not None:
+        if kind == "choice":  # of the question in the row, and the index, letter, label or text of the right option
+            options = first(row, "choices", "options") or list(filter(is_given, map(row.get, "ABCD")))
+            return origin.task(row.get("question"), first(row, "answer", "answerKey"), kind, choices=options, **more)
+        found = (code_formats.tests_in(row.get(name)) for name in _TESTS) if kind is None else ()
+        if tests := next(filter(None, found), None):
             return origin.task(question, "", "code", tests=tests, **more)
         gold, *accepted = _golds(first(row, *_GOLDS))
         answer_type = str(known.get("answer_type") or row.get("ability") or "").lower()
@@ -88,21 +89,6 @@ def _svamp(row: Values, origin: Origin) -> Task:
     return _answered("math")({**row, "question": question, "answer": row.get("Answer")}, origin)
 
 
-def _choice(row: Values, origin: Origin) -> Task:
-    """MMLU, MMLU-Pro, ARC and CommonsenseQA: options, and the index, letter, label or text of the right one."""
-    options = first(row, "choices", "options")
-    if options is None:
-        options = [row[letter] for letter in "ABCD" if is_given(row.get(letter))]
-    return origin.task(
-        text(row, "question"),
-        first(row, "answer", "answerKey"),
-        "choice",
-        given_id=first(row, *_IDS),
-        choices=options,
-        metadata=_metadata(row),
-    )
-
-
 def _gpqa(row: Values, origin: Origin) -> Task:
     """GPQA: the right option comes first in the file, so the options are put in an order that their text decides."""
     question, right = text(row, "Question").strip(), text(row, "Correct Answer").strip()
@@ -113,7 +99,7 @@ def _gpqa(row: Values, origin: Origin) -> Task:
 
     options = sorted([right, *wrong], key=mixed)
     letter = ascii_uppercase[options.index(right)]
-    return _choice({**row, "question": question, "choices": options, "answer": letter}, origin)
+    return _answered("choice")({**row, "question": question, "choices": options, "answer": letter}, origin)
 
 
 def _metadata(row: Values) -> dict[str, Any]:
@@ -151,12 +137,10 @@ def _boxed(solution: str) -> str:
     if last[1] is not None:  # `\boxed 3`
         return str(last[1]).strip("$.")
     depth = 1
-    for end in range(last.end(), len(solution)):
-        mark = solution[end]
-        if mark in "{}" and solution[end - 1] != "\\":
-            depth += 1 if mark == "{" else -1
+    for mark in re.finditer(r"\\.|[{}]", solution[last.end() :], re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(mark[0], 0)
         if depth == 0:
-            return solution[last.end() : end].strip()
+            return solution[last.end() :][: mark.start()].strip()
     raise BadRow("the last box of the solution is not closed")
 
 
@@ -181,12 +165,12 @@ _KNOWN = (
         tuple(f"{question},{gold}" for question in _QUESTIONS for gold in _GOLDS),
         named_by_file=True,
     ),
-    Format("arc", "ARC, CommonsenseQA", _choice, ("question,choices,answerKey",)),
+    Format("arc", "ARC, CommonsenseQA", _answered("choice"), ("question,choices,answerKey",)),
     Format("triviaqa", "TriviaQA", _answered(), ("question,question_id,answer",), {"answer": "aliases"}),
     Format(
         "mmlu",
         "MMLU, MMLU-Pro",
-        _choice,
+        _answered("choice"),
         ("question,choices,answer", "question,options,answer", "question,A,B,C,D,answer"),
     ),
     Format("gpqa", "GPQA", _gpqa, ("Question,Correct Answer,Incorrect Answer 1",)),

@@ -18,10 +18,11 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import pairwise
 from random import Random
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from wfdsl._version import __version__
 from wfdsl.errors import UsageError
+from wfdsl.tasks.conversion import parse_mapping
 from wfdsl.tasks.task import Task, task_line
 
 PAPER_COUNT = 960
@@ -55,15 +56,13 @@ _LEVELS = {
 }
 """What levels of data sets begin with, the longer wordings first. The order is the data sets', the numbers ours."""
 
-Reason: TypeAlias = Literal["near-duplicate", "contaminated"]
-
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
     """A task that was left out."""
 
     id: str
-    reason: Reason
+    reason: Literal["near-duplicate", "contaminated"]
     because_of: str
     """The id of the task that it is like."""
 
@@ -96,13 +95,10 @@ def parse_counts(text: str) -> dict[str, int] | int:
     """
     if text.isdecimal():
         return int(text)
-    pairs = [part.partition("=") for part in text.split(",")]
-    if not all(name.strip() and count.strip().isdecimal() for name, _, count in pairs):
+    counts = parse_mapping(text, "-n", "math=480")
+    if not all(map(str.isdecimal, counts.values())):
         raise UsageError(f"-n {text}: give a number, or DOMAIN=N,... such as math=480,code=160")
-    counts = {name.strip(): int(count) for name, _, count in pairs}
-    if len(counts) < len(pairs):
-        raise UsageError(f"-n {text}: a domain is named twice")
-    return counts
+    return {name: int(count) for name, count in counts.items()}
 
 
 def select(
@@ -126,11 +122,10 @@ def select(
         Dropped(ordered[number].id, "contaminated" if like < len(against) else "near-duplicate", both[like].id)
         for number, like in alike.items()
     )
-    by_domain: dict[str, list[Task]] = {name: [] for name in sorted({task.domain for task in ordered})}
-    for number, task in enumerate(ordered):
-        if number not in alike:
-            by_domain[task.domain].append(task)
-    shares = _shared(PAPER_COUNT if counts is None else counts, list(by_domain))
+    kept = [task for number, task in enumerate(ordered) if number not in alike]
+    domains = sorted({task.domain for task in ordered})
+    by_domain = {name: [task for task in kept if task.domain == name] for name in domains}
+    shares = _shared(PAPER_COUNT if counts is None else counts, domains)
     for name, count in shares.items():
         available = len(by_domain.get(name, ()))
         if counts is not None and not 0 <= count <= available:
@@ -206,29 +201,26 @@ def farthest_first(texts: Sequence[str], count: int) -> list[int]:
     if count >= len(texts):
         return list(range(len(texts)))
     words = [frozenset(_TOKEN.findall(text.lower())) for text in texts]
-    chosen, nearest = [0], [0.0] * len(texts)
-    for _ in range(count - 1):
+    chosen, nearest = [0], dict.fromkeys(range(1, len(texts)), 0.0)
+    while len(chosen) < count:
         newest = words[chosen[-1]]
-        nearest[chosen[-1]] = math.inf
-        for number, nearness in enumerate(nearest):
-            if nearness < 1:
-                shared = len(newest & words[number])
-                nearest[number] = max(nearness, shared / (len(newest) + len(words[number]) - shared))
-        chosen.append(min(range(len(texts)), key=nearest.__getitem__))
+        for number, nearness in nearest.items():
+            shared = len(newest & words[number])
+            nearest[number] = max(nearness, shared / (len(newest) + len(words[number]) - shared))
+        chosen.append(min(nearest, key=nearest.__getitem__))
+        del nearest[chosen[-1]]
     return chosen
 
 
 def _of_level(level: object) -> float | None:
-    if isinstance(level, bool):
+    if isinstance(level, str):
+        return next((value for word, value in _LEVELS.items() if level.lower().startswith(word)), None)
+    if isinstance(level, bool) or not isinstance(level, (int, float)):
         return None
     if isinstance(level, int) and 1 <= level <= _MATH_LEVELS:
         return (level - 1) / (_MATH_LEVELS - 1)
-    if isinstance(level, (int, float)):
-        # A score around 0, as the gym's: an increasing map is enough, since tasks are ranked by it.
-        return (1 + math.tanh(level / 2)) / 2
-    if isinstance(level, str):
-        return next((value for word, value in _LEVELS.items() if level.lower().startswith(word)), None)
-    return None
+    # A score around 0, as the gym's: an increasing map is enough, since tasks are ranked by it.
+    return (1 + math.tanh(level / 2)) / 2
 
 
 def _shared(counts: Mapping[str, int] | int, domains: list[str]) -> Mapping[str, int]:

@@ -11,7 +11,7 @@ from ray.cluster_utils import Cluster
 
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.evaluation.evaluate import evaluate
-from wfdsl.evaluation.ray_engine import Plan, evaluate_on_ray
+from wfdsl.evaluation.ray_engine import evaluate_on_ray
 from wfdsl.evaluation.trials import Evaluation
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.tasks.task import Task
@@ -33,14 +33,8 @@ async def seconds(delay_s, count, parallel, nodes):
     what, found = evaluation(delay_s, count), []
     began = time.perf_counter()
     if nodes:
-        plan = Plan(
-            build=partial(evaluation, delay_s),
-            evaluation_id="e",
-            folder=".",
-            parallel=parallel,
-            journal=False,
-        )
-        await evaluate_on_ray(what, plan, keep=found.append, nodes=nodes)
+        build = partial(evaluation, delay_s)
+        await evaluate_on_ray(what, build, keep=found.append, nodes=nodes, parallel=parallel, journal=False)
     else:
         await evaluate(what, keep=found.append, concurrency=parallel)
     total = time.perf_counter() - began

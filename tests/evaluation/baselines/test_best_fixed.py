@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from wfdsl import CheckConfig, analyze, dumps
 from wfdsl.evaluation.baselines.baseline import alone
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind, Search, edited
-from wfdsl.evaluation.baselines.fitting import FittedPolicy, Validation
 from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, SUBTASKS
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call
@@ -34,7 +33,7 @@ async def test_the_search_finds_the_workers_the_roles_and_what_they_see() -> Non
 
     workers = staff(answer)
     pool = workers.pool()
-    policy = FittedPolicy(BestFixed(max_steps=3, search_calls=2500), Validation(tasks(6)))
+    policy = BestFixed(max_steps=3, search_calls=2500, tasks=tuple(tasks(6)))
 
     await policy.fit(pool)
 
@@ -53,7 +52,7 @@ async def test_each_kind_of_question_gets_its_own_workflow() -> None:
         for task in tasks(24)
     ]
     pool = staff(answer).pool()
-    policy = FittedPolicy(BestFixedByKind(search_calls=2000), Validation(known))
+    policy = BestFixedByKind(search_calls=2000, tasks=tuple(known))
 
     await policy.fit(pool)
 

@@ -12,7 +12,7 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.baseline import alone
-from wfdsl.evaluation.baselines.fitting import FittedPolicy, TrainingSet, Validation, embed, nearest
+from wfdsl.evaluation.baselines.fitting import Fitted, TrainingSet, embed, nearest
 from wfdsl.evaluation.baselines.routers import Cascade, Counts, NearestNeighbours, RouterDC, fitting_k
 from wfdsl.evaluation.baselines.teams import team
 from wfdsl.evaluation.evaluate import evaluate
@@ -29,11 +29,11 @@ from .toys import Asked, Staff, specialists, staff, tasks
 KNOWS = {"ann": "red", "bob": "blue", "cy": "thing"}
 
 
-def routed(method: Any, count: int = 12, **settings: Any) -> FittedPolicy:
-    return FittedPolicy(method(**settings), Validation(tasks(count)))
+def routed(method: Any, count: int = 12, **settings: Any) -> Fitted:
+    return method(tasks=tuple(tasks(count)), **settings)
 
 
-async def asked_on(policy: FittedPolicy, workers: Staff, question: str) -> str:
+async def asked_on(policy: Fitted, workers: Staff, question: str) -> str:
     pool = workers.pool()
     await policy.fit(pool)
     workers.calls.clear()
@@ -120,7 +120,7 @@ async def test_a_worker_that_is_silent_on_a_task_is_wrong_on_it() -> None:
         silent = asked.worker == "bob" and "red" in call.messages[0]["content"]
         return "" if silent else specialists({"ann": "red", "bob": "blue"})(asked, call)
 
-    training_set = TrainingSet(Validation(tasks(4)), staff(answer).pool(), {})
+    training_set = TrainingSet(routed(NearestNeighbours, count=4), staff(answer).pool(), {})
     [results] = await training_set.results([alone(1)])
 
     assert [result.right for result in results] == [False, True, False, True]
@@ -152,7 +152,7 @@ async def test_the_cascade_chooses_a_team_and_seats_the_best_of_the_neighbourhoo
 async def test_a_further_call_of_the_cascade_has_to_be_worth_its_price(price: float, size: int) -> None:
     workers = staff(lambda asked, call: f"The answer is {'red' if asked.seen else 'unknown'}")
     pool = workers.pool()
-    policy = FittedPolicy(Cascade(k=6, call_price=price), Validation(tasks(12, kinds=("red",))))
+    policy = Cascade(k=6, call_price=price, tasks=tuple(tasks(12, kinds=("red",))))
     await policy.fit(pool)
 
     router: Any = policy.routers[pool]
@@ -179,7 +179,7 @@ def test_a_team_has_the_best_as_solvers_the_best_two_as_checkers_and_the_third_a
 async def test_a_trained_router_asks_the_worker_that_knows_such_questions_whatever_else_is_trained() -> None:
     workers = staff(specialists(KNOWS))
     pool = workers.pool()
-    policy, again, other = (FittedPolicy(RouterDC(), Validation(tasks(size))) for size in (24, 24, 18))
+    policy, again, other = (routed(RouterDC, size) for size in (24, 24, 18))
 
     await policy.fit(pool)
     await asyncio.gather(other.fit(pool), again.fit(pool))
@@ -196,7 +196,7 @@ async def test_without_torch_a_trained_router_says_how_to_get_it(monkeypatch: py
     monkeypatch.setattr("wfdsl.installation.find_spec", lambda name: None)
 
     with pytest.raises(UsageError, match="pip install"):
-        await FittedPolicy(RouterDC(), Validation(tasks(3))).fit(staff().pool())
+        await routed(RouterDC).fit(staff().pool())
 
 
 def test_texts_that_are_alike_are_near_and_have_the_same_vector_of_length_one_in_every_process() -> None:
@@ -213,6 +213,6 @@ def test_a_router_says_what_it_is() -> None:
     policy = routed(NearestNeighbours, k=3)
 
     assert policy.describe() == {
-        "kind": "knn-router", "k": 3, "limit": 960, "seed": 0, "validation": policy.validation.key, "tasks": 12
+        "kind": "knn-router", "k": 3, "limit": 960, "seed": 0, "validation": policy.key, "tasks": 12
     }  # fmt: skip
-    assert policy != FittedPolicy(NearestNeighbours(k=4), policy.validation)
+    assert policy != routed(NearestNeighbours, k=4)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.fitting import Fitted, FittedPolicy, Validation
+from wfdsl.evaluation.baselines.fitting import Fitted
 from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent, scatter
 from wfdsl.protocols import Call
 
 from .toys import Asked, staff, tasks
 
 
-def learned(method: Fitted, count: int = 4) -> FittedPolicy:
-    return FittedPolicy(method, Validation(tasks(count)))
+def learned(method: Fitted, count: int = 4) -> Fitted:
+    return replace(method, tasks=tuple(tasks(count)))
 
 
 def two_agree(asked: Asked, call: Call) -> str:

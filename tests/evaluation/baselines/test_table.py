@@ -15,7 +15,7 @@ from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.evaluation.baselines.baseline import FOLDER, SOLVE, WorkflowFile
 from wfdsl.evaluation.baselines.fitting import Fitted
 from wfdsl.evaluation.baselines.teams import SUBTASKS, random_workflow
-from wfdsl.evaluation.baselines.voting import LongContext, RandomRouter
+from wfdsl.evaluation.baselines.voting import RandomRouter
 from wfdsl.evaluation.estimate import estimate_policies
 from wfdsl.evaluation.policy_names import BASELINES, policies_of, policy_of
 from wfdsl.evaluation.trials import Evaluation
@@ -135,7 +135,7 @@ async def test_long_context_asks_once_for_a_reply_five_times_as_long_and_leaves_
     team = staff()
     pool = team.pool()
 
-    solution = await LongContext(worker=1).solve("What?", pool, seed=3)
+    solution = await policy_of("long-context:worker=1", pool).solve("What?", pool, seed=3)
 
     assert [(call.worker, call.settings["max_tokens"]) for call in team.calls] == [("bob", 500)]
     assert team.calls[0].settings.keys() == {"max_tokens", "seed"}
@@ -144,8 +144,10 @@ async def test_long_context_asks_once_for_a_reply_five_times_as_long_and_leaves_
 
 
 async def test_a_budget_reserves_the_longer_reply() -> None:
+    pool = staff().pool()
+
     with pytest.raises(BudgetExhausted):
-        await LongContext(factor=5).solve("What?", staff().pool(), budget=Budget(tokens=400))
+        await policy_of("long-context", pool).solve("What?", pool, budget=Budget(tokens=400))
 
 
 async def test_the_random_router_draws_by_seed_question_and_run() -> None:

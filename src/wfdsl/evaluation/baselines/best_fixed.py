@@ -11,12 +11,12 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
 from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
-from wfdsl.evaluation.baselines.routers import Counts, ranked
+from wfdsl.evaluation.baselines.routers import Counts, ranked, share_of
 from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, TEAMS, team
 from wfdsl.graph import graph_of
 from wfdsl.language.workflow import Step, Workflow
@@ -50,9 +50,9 @@ class BestFixed(Fitted):
     search_calls: int = option(60_000, "calls of the search, on all validation tasks together", ge=1)
     max_steps: int = option(5, "the most steps", ge=1)
 
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Search."""
-        everything = range(len(training_set.validation.tasks))
+        everything = range(len(training_set.tasks))
         [found, *_] = await self._search(training_set, everything, self.search_calls, await self._start(training_set))
         return lambda _: found
 
@@ -69,7 +69,7 @@ class BestFixed(Fitted):
             [results] = await training_set.results([workflow], asked)
             return [result.right for result in results]
 
-        chance = random.Random(f"search {training_set.validation.key}")
+        chance = random.Random(f"search {training_set.key}")
         order, workers = chance.sample(tasks, len(tasks)), workers_of(training_set.pool)
         return await Search(measure, order, workers, calls, self.max_steps, chance).run(start)
 
@@ -77,10 +77,10 @@ class BestFixed(Fitted):
         """The longest workflow of each worker."""
         return [chain(worker, self.max_steps) for worker in workers_of(pool)]
 
-    def fit_calls(self, pool: Pool, tasks: int) -> int:
+    def fit_calls(self, pool: Pool) -> int:
         """Where the search begins, its budget, and the part of it that may be over the budget."""
-        start = len(workers_of(pool)) + sum(map(len, SHAPES))
-        return start * tasks + self.search_calls + CHILDREN * self.max_steps * tasks
+        start, over = len(workers_of(pool)) + sum(map(len, SHAPES)), CHILDREN * self.max_steps
+        return (start + over) * len(self.tasks) + self.search_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ class BestFixedByKind(BestFixed):
     calls = "as `best-fixed`"
     simplifies = "nothing; a kind is a domain, which has to be known of the validation tasks; our choice"
 
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Search for all questions with half of the calls, and from there for each kind with the rest."""
-        kinds = [task.domain for task in training_set.validation.tasks]
+        kinds = [task.domain for task in training_set.tasks]
         start = await self._start(training_set)
         common = await self._search(training_set, range(len(kinds)), self.search_calls // 2, start)
         known, calls = list(dict.fromkeys([*start, *common])), self.search_calls // 2 // len(set(kinds))
@@ -141,9 +141,7 @@ class Search:
 
     def _worth(self, workflow: Workflow, tasks: Iterable[int]) -> float:
         """The share of right answers among those judged."""
-        known = self._outcomes[workflow]
-        counts = Counter(known[task] for task in tasks)
-        return counts[True] / max(counts[True] + counts[False], 1)
+        return share_of([self._outcomes[workflow][task] for task in tasks])
 
     async def _race(self, runners: Sequence[Workflow]) -> None:
         size = min(FIRST, len(self.tasks))
@@ -177,40 +175,28 @@ class Search:
 
 def edited(workflow: Workflow, workers: Sequence[int], chance: random.Random) -> Workflow:
     """The workflow with one random edit: another worker, subtask or access, a step more, or a step less."""
-    nodes = [_Node(int(step.worker), step.subtask) for step in workflow]
-    for at, node in enumerate(nodes):
-        node.seen = [nodes[earlier] for earlier in workflow.sees(at)]
-    at = chance.randrange(len(nodes))
+    steps, order = list(workflow), list(range(len(workflow)))
+    seen = [list(workflow.sees(at)) for at in order]  # by the places of steps in `steps`, which stay as they are
+    at = chance.randrange(len(order))
     kind = chance.choice(("worker", "subtask", "access", "more", "less"))
     if kind == "worker":
-        nodes[at].worker = chance.choice(workers)
+        steps[at] = replace(steps[at], worker=chance.choice(workers))
     elif kind == "subtask":
-        nodes[at].subtask = _any_subtask(chance)
+        steps[at] = replace(steps[at], subtask=_any_subtask(chance))
     elif kind == "access":
-        nodes[at].seen = _any_seen(nodes[:at], chance)
+        seen[at] = _any_seen(order[:at], chance)
     elif kind == "more":
-        at = chance.randrange(len(nodes) + 1)
-        new = _Node(chance.choice(workers), _any_subtask(chance), _any_seen(nodes[:at], chance))
-        for later in nodes[at:] if chance.random() < 0.5 else ():
-            later.seen.append(new)
-        nodes.insert(at, new)
-    elif len(nodes) > 1:
-        gone = nodes.pop(at)
-        for node in nodes:
-            node.seen = [each for each in node.seen if each is not gone]
-    places = {id(node): at for at, node in enumerate(nodes)}
-    return Workflow(
-        tuple(Step(each.worker, each.subtask, tuple(sorted(places[id(seen)] for seen in each.seen))) for each in nodes)
-    )
-
-
-@dataclass(eq=False)
-class _Node:
-    """A step that knows the steps it sees, wherever they are."""
-
-    worker: int
-    subtask: str
-    seen: list[_Node] = field(default_factory=list)
+        at, new = chance.randrange(len(order) + 1), len(order)
+        steps.append(Step(chance.choice(workers), _any_subtask(chance)))
+        seen.append(_any_seen(order[:at], chance))
+        for later in order[at:] if chance.random() < 0.5 else ():
+            seen[later].append(new)
+        order.insert(at, new)
+    elif len(order) > 1:
+        order.remove(at)
+    place = {step: at for at, step in enumerate(order)}
+    access = {step: tuple(sorted(place[other] for other in seen[step] if other in place)) for step in order}
+    return Workflow(tuple(replace(steps[step], access=access[step]) for step in order))
 
 
 def _any_subtask(chance: random.Random) -> str:
@@ -218,6 +204,6 @@ def _any_subtask(chance: random.Random) -> str:
     return chance.choice(INSTRUCTIONS[chance.choice(list(INSTRUCTIONS))])
 
 
-def _any_seen(earlier: Sequence[_Node], chance: random.Random) -> list[_Node]:
+def _any_seen(earlier: Sequence[int], chance: random.Random) -> list[int]:
     """Nothing, everything, the step before, or each earlier step as a coin falls: equally often."""
     return list(chance.choice(([], earlier, earlier[-1:], [each for each in earlier if chance.random() < 0.5])))

@@ -11,10 +11,10 @@ import asyncio
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
@@ -31,7 +31,7 @@ from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.record import workflow_to_list
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.language.workflow import Workflow
-from wfdsl.settings import option
+from wfdsl.settings import option, to_table
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
@@ -61,22 +61,26 @@ _PASSED_ON: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Fitted(Baseline):
-    """A method that is fitted: a frozen dataclass of its parameters."""
+    """A method that is fitted, with its validation tasks: a frozen dataclass of its parameters, and what it learns."""
 
     calls: ClassVar[str] = "1; to fit: workers * limit"
     validation: str | None = option(None, "the tasks to fit on; a pool of the gym has its own", path=True)
     limit: int = option(TASKS, "how many of them at most; a Conductor is trained on as many", ge=1)
     seed: int = option(0, "which of them, and the calls' random numbers", ge=0)
+    tasks: tuple[Task, ...] = field(default=(), kw_only=True, repr=False)
+    """The validation tasks, once they are read."""
+    routers: WeakKeyDictionary[Pool, Router] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+    """What was fitted, by pool."""
+    costs: list[FitCost] = field(default_factory=list, init=False, repr=False, compare=False)
+    """What each fit has cost."""
 
     @abstractmethod
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Fit to the results of workflows on the validation tasks."""
 
-    def fit_calls(self, pool: Pool, tasks: int) -> int:
-        """Calls of workers to fit on a number of validation tasks, at most: each worker alone."""
-        return len(workers_of(pool)) * tasks
-
-    def policy(self, pool: Pool) -> FittedPolicy:
+    def policy(self, pool: Pool) -> Fitted:
         """The policy, with its validation tasks: those of a file or data set, or a gym's own training questions.
 
         Raises:
@@ -88,45 +92,71 @@ class Fitted(Baseline):
                 f"--policy {self.name}: it is fitted on validation tasks, and pool {pool.name!r} has none of its own: "
                 f"write {self.name}:validation=FILE, where FILE holds tasks that are not evaluated"
             )
-        found = Validation(load_tasks(named, limit=self.limit, seed=self.seed), seed=self.seed)
-        return FittedPolicy(self, _KNOWN.setdefault(found.key, found))
+        return replace(self, tasks=tuple(load_tasks(named, limit=self.limit, seed=self.seed)))
+
+    @property
+    def key(self) -> str:
+        """What tells the tasks, and the random numbers on them, from others: a hash."""
+        return hash_of([*map(task_hash, self.tasks), self.seed])
+
+    @property
+    def fit_cost(self) -> FitCost | None:
+        """What the latest fit has cost; None before it."""
+        return self.costs[-1] if self.costs else None
+
+    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Answer a question, after fitting if this is the first; options and errors as for `wfdsl.run`."""
+        budget = options.get("budget")
+        if isinstance(budget, Budget):  # fitting is a part of the first question
+            options["budget"] = BudgetTracker(budget)
+        await self.fit(pool, **options)
+        chosen = self.routers[pool](question_text(question))
+        if isinstance(chosen, Selection):
+            return await chosen.run(question, pool, **options)
+        return Solution(await run(chosen, question, pool, **options))
+
+    async def fit(self, pool: Pool, **options: Any) -> None:
+        """Fit before the first question; BudgetExhausted and UsageError as for `wfdsl.run`."""
+        if pool in self.routers:
+            return
+        async with _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            if pool not in self.routers:
+                training_set = TrainingSet(self, pool, options)
+                self.routers[pool] = await self.fitted(training_set)
+                self.costs.append(training_set.spent)
+
+    def fit_calls(self, pool: Pool) -> int:
+        """Calls of workers to fit, at most, if the journal has none of them: each worker alone."""
+        return len(workers_of(pool)) * len(self.tasks)
+
+    def describe(self) -> dict[str, Any]:
+        """What it is, as plain values."""
+        return {"kind": self.name, **to_table(self), "validation": self.key, "tasks": len(self.tasks)}
 
 
-class Validation:
-    """Tasks to fit on, with what is known of them. Policies with the same tasks share it."""
-
-    def __init__(self, tasks: Sequence[Task], *, seed: int = 0) -> None:
-        """Random numbers follow from the seed.
-
-        Raises:
-            UsageError: there are no tasks.
-        """
-        if not tasks:
-            raise UsageError("there are no validation tasks: a router is fitted on tasks with gold answers")
-        self.tasks = tuple(tasks)
-        self.names = tuple(map(task_name, tasks))
-        self.seed = seed
-        self.key = hash_of([*map(task_hash, tasks), seed])
-        self.trials: dict[str, dict[TrialKey, Trial]] = {}
-        """By what else a result depends on, such as the pool."""
-
-
-_KNOWN: WeakValueDictionary[str, Validation] = WeakValueDictionary()
+_LOCKS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
+"""One policy at a time is fitted, so that what two of them ask is asked once."""
 
 
 class TrainingSet:
     """Validation tasks and the pool they are run on, as a fitting method sees them."""
 
-    def __init__(self, validation: Validation, pool: Pool, options: RunOptions) -> None:
-        self.validation = validation
-        self.pool = pool
+    def __init__(self, method: Fitted, pool: Pool, options: RunOptions) -> None:
+        """Take over from a run what a measurement for its sake needs.
+
+        Raises:
+            UsageError: there are no tasks.
+        """
+        if not method.tasks:
+            raise UsageError("there are no validation tasks: a router is fitted on tasks with gold answers")
+        self.tasks, self.key, self.pool = method.tasks, method.key, pool
         for_whom = {key: value for key, value in options.get("origin", {}).items() if key in ("evaluation", "policy")}
         self._options = {name: value for name, value in options.items() if name in _PASSED_ON}
-        self._options["origin"] = {**for_whom, "fit": validation.key[:20]}
-        self._seed = None if options.get("seed") is None else validation.seed
+        self._options["origin"] = {**for_whom, "fit": self.key[:20]}
+        self._seed = None if options.get("seed") is None else method.seed
         shown = options.get("question_for", "all")
         self._id = f"fit-{hash_of([pool_description(pool)['hash'], self._seed, shown])[:20]}"
-        self._known = validation.trials.setdefault(self._id, {})
+        self._known = _KNOWN.setdefault(pool, {}).setdefault((self._id, self.key), {})
         self._used: dict[TrialKey, Trial] = {}
         """What is looked at twice has been paid for once."""
 
@@ -139,7 +169,7 @@ class TrainingSet:
     @cached_property
     def places(self) -> Vectors:
         """The validation questions as vectors."""
-        return embed([task.asked for task in self.validation.tasks])
+        return embed([task.asked for task in self.tasks])
 
     def near(self, question: str, k: int) -> list[int]:
         """The validation tasks whose questions are nearest to a question, the nearest first."""
@@ -159,78 +189,19 @@ class TrainingSet:
             BudgetExhausted: the budget does not cover the next call.
             UsageError: a workflow cannot run on the pool, or a task cannot be graded at all.
         """
-        wanted = range(len(self.validation.tasks)) if tasks is None else tasks
+        wanted = self.tasks if tasks is None else [self.tasks[at] for at in tasks]
         policies = {hash_of(workflow_to_list(each))[:20]: WorkflowPolicy(each) for each in workflows}
         evaluation = Evaluation(
-            policies=policies,
-            tasks=[self.validation.tasks[at] for at in wanted],
-            pool=self.pool,
-            seed=self._seed,
-            id=self._id,
-            options=self._options,
+            policies=policies, tasks=wanted, pool=self.pool, seed=self._seed, id=self._id, options=self._options
         )
-        keys = [[TrialKey(name, self.validation.names[at], 0) for at in wanted] for name in policies]
+        keys = [[TrialKey(name, task_name(task), 0) for task in wanted] for name in policies]
         await run_trials(evaluation, lambda trial: self._known.__setitem__(trial.key, trial), done=self._known)
         self._used |= {key: self._known[key] for row in keys for key in row}
         return [[self._known[key] for key in row] for row in keys]
 
 
-@dataclass(slots=True)
-class FittedPolicy:
-    """A method with its validation tasks. Equal policies have the same method and tasks."""
-
-    method: Fitted
-    validation: Validation
-    fit_cost: FitCost | None = field(default=None, init=False, compare=False)
-    """What fitting has cost; None before it."""
-    routers: WeakKeyDictionary[Pool, Router] = field(default_factory=WeakKeyDictionary, init=False, compare=False)
-    """What was fitted, by pool."""
-
-    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
-        """Answer a question, after fitting if this is the first; options as for `wfdsl.run`.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
-        """
-        budget = options.get("budget")
-        if isinstance(budget, Budget):  # fitting is a part of the first question
-            options["budget"] = BudgetTracker(budget)
-        await self.fit(pool, **options)
-        chosen = self.routers[pool](question_text(question))
-        if isinstance(chosen, Selection):
-            return await chosen.run(question, pool, **options)
-        return Solution(await run(chosen, question, pool, **options))
-
-    async def fit(self, pool: Pool, **options: Any) -> None:
-        """Fit before the first question.
-
-        Raises:
-            BudgetExhausted, UsageError: as `wfdsl.run` does.
-        """
-        if pool in self.routers:
-            return
-        async with _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            if pool not in self.routers:
-                training_set = TrainingSet(self.validation, pool, options)
-                self.routers[pool] = await self.method.fit(training_set)
-                self.fit_cost = training_set.spent
-
-    def dearest(self, pool: Pool) -> Iterable[Workflow]:
-        """Workflows of which one costs at least as much as what a question leads to, fitting apart."""
-        return self.method.dearest(pool)
-
-    def fit_calls(self, pool: Pool) -> int:
-        """Calls of workers for fitting, if the journal has none of them."""
-        return self.method.fit_calls(pool, len(self.validation.tasks))
-
-    def describe(self) -> dict[str, Any]:
-        """What it is, as plain values."""
-        plain = {**self.method.describe(), "validation": self.validation.key}
-        return {**plain, "tasks": len(self.validation.tasks)}
-
-
-_LOCKS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]] = WeakKeyDictionary()
-"""One policy at a time is fitted, so that what two of them ask is asked once."""
+_KNOWN: WeakKeyDictionary[Pool, dict[tuple[str, str], dict[TrialKey, Trial]]] = WeakKeyDictionary()
+"""What has been measured on a pool, by what else it depends on: policies with the same tasks share it."""
 
 
 def embed(texts: Sequence[str]) -> Vectors:

@@ -43,15 +43,16 @@ class Counts:
     @cached_property
     def overall(self) -> list[float]:
         """The share of right answers of each choice; a choice of which nothing is known counts as always wrong."""
-        return [_share(row) for row in self.outcomes]
+        return [share_of(row) for row in self.outcomes]
 
     def near(self, tasks: Sequence[int]) -> list[float]:
         """The same on some of the tasks, drawn towards the overall share."""
         pairs = zip(self.outcomes, self.overall, strict=True)
-        return [_share([row[task] for task in tasks], share, PRIOR) for row, share in pairs]
+        return [share_of([row[task] for task in tasks], share, PRIOR) for row, share in pairs]
 
 
-def _share(outcomes: Sequence[bool | None], prior: float = 0.0, weight: float = 0.0) -> float:
+def share_of(outcomes: Sequence[bool | None], prior: float = 0.0, weight: float = 0.0) -> float:
+    """The share of right ones among those judged, drawn towards a prior that weighs as much as so many of them."""
     judged = [right for right in outcomes if right is not None]
     known = len(judged) + weight
     return (sum(judged) + weight * prior) / known if known else 0.0
@@ -83,7 +84,7 @@ class NearestNeighbours(Fitted):
     simplifies = "counts over neighbours of a fixed embedding instead of an encoder trained with contrastive losses"
     k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
 
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Count, and place the questions."""
         workers, results = await training_set.alone()
         counts = Counts.of(results)
@@ -102,7 +103,7 @@ class Cascade(Fitted):
     k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
     call_price: float = option(0.01, "the share of right answers that a further call has to be worth", ge=0, le=1)
 
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Count workers alone, then teams of the best of them."""
         workers, results = await training_set.alone()
         single = Counts.of(results)
@@ -122,10 +123,10 @@ class Cascade(Fitted):
         """The largest team, of each worker."""
         return [chain(worker, max(map(len, TEAMS))) for worker in workers_of(pool)]
 
-    def fit_calls(self, pool: Pool, tasks: int) -> int:
+    def fit_calls(self, pool: Pool) -> int:
         """Each worker alone, then each team of more than one."""
         teams = sum(len(shape) for shape in TEAMS if len(shape) > 1)
-        return (len(workers_of(pool)) + teams) * tasks
+        return (len(workers_of(pool)) + teams) * len(self.tasks)
 
 
 HIDDEN: Final = 64
@@ -152,7 +153,7 @@ class RouterDC(Fitted):
     source = "RouterDC, arXiv 2409.19886"
     simplifies = "a projection of a fixed embedding instead of an encoder that is trained; right or wrong as scores"
 
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Train projection and workers' vectors with both losses.
 
         Raises:
@@ -165,7 +166,7 @@ class RouterDC(Fitted):
         good, bad = (torch.tensor([[one.right is way for one in row] for row in results]).T for way in (True, False))
         places = torch.from_numpy(training_set.places).float()
         groups = _clusters(places, torch)
-        draws = torch.Generator().manual_seed(training_set.validation.seed)
+        draws = torch.Generator().manual_seed(self.seed)
         normal = torch.nn.functional.normalize
 
         def build() -> Any:

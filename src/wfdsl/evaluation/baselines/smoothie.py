@@ -34,7 +34,7 @@ class SmoothieIndependent(Fitted):
     source = "Smoothie-Global, arXiv 2412.04692"
     simplifies = "replies only are embedded, without the question, which shifts all alike"
 
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Compare the replies.
 
         Raises:
@@ -56,14 +56,14 @@ class SmoothieDependent(Fitted):
     simplifies = "as above; the question itself counts as much as each neighbour"
     k: int = option(20, "validation questions that are looked at besides the question itself", ge=1)
 
-    async def fit(self, training_set: TrainingSet) -> Router:
+    async def fitted(self, training_set: TrainingSet) -> Router:
         """Compare the replies, and place the questions.
 
         Raises:
             UsageError: the pool has fewer than three workers, of which the method needs to hear.
         """
         workers, known = await _compared(training_set)
-        name = f"smoothie@{self.k} {training_set.validation.key[:20]}"
+        name = f"smoothie@{self.k} {training_set.key[:20]}"
 
         def chosen(question: str) -> Selection:
             async def pick(replies: Sequence[str]) -> int:

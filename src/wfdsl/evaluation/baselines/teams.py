@@ -14,16 +14,8 @@ from wfdsl.evaluation.baselines.baseline import SOLVE
 from wfdsl.language.tree import ALL, Access
 from wfdsl.language.workflow import Step, Workflow
 
-SUBTASKS: Final[Mapping[str, str]] = {
-    "P": "Write a short plan for the task. Do not solve it.",
-    "S": SOLVE,
-    "R": "Improve the solution above and give the final answer.",
-    "V": "Verify the solution above, correct what is wrong, and give the final answer.",
-    "A": "Compare the answers above and give the soundest final answer.",
-}
-"""What each kind of step is asked; our choice."""
 INSTRUCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "P": (SUBTASKS["P"],),
+    "P": ("Write a short plan for the task. Do not solve it.",),
     "S": (
         SOLVE,
         *(f"Solve part {part} of the task only." for part in (1, 2, 3, 4)),
@@ -31,17 +23,19 @@ INSTRUCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "Make a list, solve the task and give the final answer.",
         "Try small cases, solve the task and give the final answer.",
     ),
-    "R": (SUBTASKS["R"],),
+    "R": ("Improve the solution above and give the final answer.",),
     "V": (
-        SUBTASKS["V"],
+        "Verify the solution above, correct what is wrong, and give the final answer.",
         "Verify each step of the solution above, correct what is wrong, and give the final answer.",
         "Verify the solution above by doing it again, correct what is wrong, and give the final answer.",
         "Verify the solution above for edge cases, correct what is wrong, and give the final answer.",
         "Verify that the solution above uses no needless facts, correct what is wrong, and give the final answer.",
     ),
-    "A": (SUBTASKS["A"],),
+    "A": ("Compare the answers above and give the soundest final answer.",),
 }
 """What a search may ask of each kind of step: a part of the task, a way to solve it, something to check. Our choice."""
+SUBTASKS: Final[Mapping[str, str]] = {kind: texts[0] for kind, texts in INSTRUCTIONS.items()}
+"""What each kind of step is asked in a team."""
 TEAMS: Final = ("S", "SV", "SR", "SRv", "PS", "PSR", "PSRv", "PSRrv", "SSA", "SSSA", "SSAv")
 """Ways to work together: alone, checked or improved, after a plan, and in groups. Our choice."""
 

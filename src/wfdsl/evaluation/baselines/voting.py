@@ -16,9 +16,9 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-from wfdsl.conductor.policy import Solution
+from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.prompt import question_text
 from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, alone, worker_option, workers_of
 from wfdsl.grading.extraction import final_answer, final_code
@@ -41,30 +41,6 @@ RULE: Final = "Give the answer that most of the attempts agree on; on a tie, the
 _FREE: Final = Prices(input=0.0, output=0.0, source="computed here")
 
 
-class PoolWith:
-    """A pool with another worker at one index. It uses the pool's clients and servers."""
-
-    def __init__(self, pool: Pool, index: int, entry: WorkerEntry, worker: Worker) -> None:
-        self._pool = pool
-        self._own = index, entry, worker
-        self.name = pool.name
-        self.indices = tuple(sorted({*pool.indices, index}))
-
-    def entry(self, index: int) -> WorkerEntry:
-        """The entry of a worker."""
-        return self._own[1] if index == self._own[0] else self._pool.entry(index)
-
-    def worker(self, index: int) -> Worker:
-        """The worker itself."""
-        return self._own[2] if index == self._own[0] else self._pool.worker(index)
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[PoolWith]:
-        """Keep clients and servers up inside the block."""
-        async with self._pool.open():
-            yield self
-
-
 @dataclass(frozen=True, slots=True)
 class RandomRouter(Baseline):
     """A worker drawn for each question, alone."""
@@ -74,11 +50,7 @@ class RandomRouter(Baseline):
     seed: int = option(0, "what the draws follow from, with the question and the run's seed", ge=0)
 
     async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
-        """Draw and ask; options as for `wfdsl.run`.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
-        """
+        """Draw and ask; options and errors as for `wfdsl.run`."""
         chance = random.Random(f"router {self.seed} {options.get('seed')} {question_text(question)}")
         return Solution(await run(alone(chance.choice(workers_of(pool))), question, pool, **options))
 
@@ -93,38 +65,15 @@ class LongContext(Baseline):
     worker: int = worker_option()
     factor: int = option(5, "times the worker's own token limit", ge=1)
 
-    async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
-        """Ask once; options as for `wfdsl.run`. Budgets reserve the longer reply, and the journal tells it apart.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
-        """
-        entry = pool.entry(self.worker)
-        entry = entry.model_copy(update={"max_tokens": entry.max_tokens * self.factor})
-        wide = PoolWith(pool, self.worker, entry, _Wide(pool.worker(self.worker), entry.max_tokens))
-        return Solution(await run(alone(self.worker), question, wide, **options))
-
-    def dearest(self, pool: Pool) -> list[Workflow]:  # noqa: ARG002  (as every baseline)
-        """As many calls as the one call has limits."""
-        return [Workflow((Step(self.worker, SOLVE),) * self.factor)]
-
-
-class _Wide:
-    """A worker with another token limit in each call."""
-
-    def __init__(self, worker: Worker, max_tokens: int) -> None:
-        self.worker = getattr(worker, "worker", worker)
-        """The worker itself, by which the layers around it tell whose limits count."""
-        self._policed = worker
-        self._max_tokens = max_tokens
-
-    async def __call__(self, call: Call) -> Reply:
-        return await self._policed(call._replace(settings={**call.settings, "max_tokens": self._max_tokens}))
+    def policy(self, pool: Pool) -> WorkflowPolicy:
+        """The one call. Budgets reserve the longer reply, and the journal tells it apart."""
+        most = self.factor * pool.entry(self.worker).max_tokens
+        return WorkflowPolicy(Workflow((Step(self.worker, SOLVE, max_tokens=most),)))
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Attempts that see nothing, and the choice of one of them."""
+    """Attempts that see nothing, and the choice of one of them, which is the last step's worker itself."""
 
     workers: Sequence[int]
     """Who attempts."""
@@ -133,36 +82,47 @@ class Selection:
     """How it picks, in words."""
     name: str
     """What picks, with all that its choice depends on."""
-
-    async def run(self, question: Question, pool: Pool, **options: Any) -> Solution:
-        """Run the attempts, and pick; options as for `wfdsl.run`.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
-        """
-        last = Step(PICKER, self.rule, tuple(range(len(self.workers))))
-        workflow = Workflow((*(Step(worker, SOLVE) for worker in self.workers), last))
-        name = self.name.partition("@")[0]
-        entry = WorkerEntry(name=name, provider="function", model=self.name, prices=_FREE, retries=0)
-        picker = _Picker(self.pick, attempts=len(self.workers))
-        return Solution(await run(workflow, question, PoolWith(pool, PICKER, entry, picker), **options))
-
-
-class _Picker:
-    """The worker that picks: it answers with one of the responses that it is shown, word for word."""
-
-    conductor = True
+    conductor: ClassVar[bool] = True
     """As of a Conductor node, only the calls that it makes are charged and journaled, and it makes none."""
 
-    def __init__(self, pick: Pick, *, attempts: int) -> None:
-        """`attempts` is how many responses it is shown; what comes before them belongs to the question."""
-        self._pick = pick
-        self._attempts = attempts
+    async def run(self, question: Question, pool: Pool, **options: Any) -> Solution:
+        """Run the attempts, and pick; options and errors as for `wfdsl.run`."""
+        last = Step(PICKER, self.rule, tuple(range(len(self.workers))))
+        workflow = Workflow((*(Step(worker, SOLVE) for worker in self.workers), last))
+        return Solution(await run(workflow, question, _PoolWith(self, pool), **options))
 
     async def __call__(self, call: Call) -> Reply:
+        """One of the responses that it is shown, word for word; what comes before them belongs to the question."""
         said = [message["content"] for message in call.messages if message["role"] == "assistant"]
-        responses = said[-self._attempts :]
-        return Reply(responses[await self._pick(responses)])
+        responses = said[-len(self.workers) :]
+        return Reply(responses[await self.pick(responses)])
+
+
+class _PoolWith:
+    """A pool with a selection at the picker's index. It uses the pool's clients and servers."""
+
+    def __init__(self, picker: Selection, pool: Pool) -> None:
+        self._pool = pool
+        self._picker = picker
+        self.name = pool.name
+        self.indices = (PICKER, *pool.indices)
+
+    def entry(self, index: int) -> WorkerEntry:
+        """The entry of a worker."""
+        if index != PICKER:
+            return self._pool.entry(index)
+        model = self._picker.name
+        return WorkerEntry(name=model.partition("@")[0], provider="function", model=model, prices=_FREE, retries=0)
+
+    def worker(self, index: int) -> Worker:
+        """The worker itself."""
+        return self._picker if index == PICKER else self._pool.worker(index)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[_PoolWith]:
+        """Keep clients and servers up inside the block."""
+        async with self._pool.open():
+            yield self
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +140,13 @@ class MajorityVote(Baseline):
     )
 
     async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
-        """Ask and count; options as for `wfdsl.run`.
-
-        Raises:
-            RunFailed, BudgetExhausted, UsageError: as `wfdsl.run` does.
-        """
+        """Ask and count; options and errors as for `wfdsl.run`."""
 
         async def pick(replies: Sequence[str]) -> int:
-            return await majority(replies, kind_of(question_text(question), replies) if kind == "auto" else kind)
+            kind = kind_of(question_text(question), replies) if self.kind == "auto" else self.kind
+            return await majority(replies, kind)
 
-        kind = self.kind
-        selection = Selection([self.worker] * self.n, pick, RULE, f"majority-vote@{kind}")
+        selection = Selection([self.worker] * self.n, pick, RULE, f"majority-vote@{self.kind}")
         return await selection.run(question, pool, **options)
 
     def dearest(self, pool: Pool) -> list[Workflow]:  # noqa: ARG002  (as every baseline)

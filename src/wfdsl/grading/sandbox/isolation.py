@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import shutil
 import sys
 import sysconfig
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from wfdsl.errors import UsageError, WfdslError
-from wfdsl.grading.sandbox import seccomp
-from wfdsl.grading.sandbox.seccomp import seccomp_filter
+from wfdsl.grading.sandbox.seccomp import MACHINES
 
 INSTALL = (
     "install bubblewrap 0.8 or later (Debian, Ubuntu: `apt-get install bubblewrap`; Fedora: `dnf install bubblewrap`)"
@@ -29,7 +32,9 @@ INSTALL = (
 MIB = 1 << 20
 _ALL_IDS = 1 << 31
 _FIRST_ID = 1_800_000_000  # far above what accounts and container mappings use
-IDS_PER_PROCESS = 256  # user ids of one process that grades, one for each of those inside
+_IDS_PER_PROCESS = 256  # user ids of one process that grades, one for each of those inside
+_held_ids: Counter[int] = Counter()  # by all sandboxes of this process: how many of those inside have each id
+_holding = threading.Lock()
 _PACKAGES = "/packages"
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache")
 _DEVICES = ("/dev/zero", "/dev/random", "/dev/urandom")
@@ -84,19 +89,18 @@ class Isolation:
     """What is the same for every program: the tools, and what a program can see."""
 
     tier: Literal["bubblewrap", "Landlock"]
-    interpreter: str
     is_private: bool
     """Whether each program has a user id of its own, which only root can give."""
-    packages: str = ""
-    """The folder of packages, as a program sees it."""
     before: tuple[str, ...] = ()
     """bubblewrap's command up to the interpreter, without what differs by process."""
     readable: tuple[str, ...] = ()
     """What Landlock lets a program read."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What is given from outside. bubblewrap's own environment could be read inside, so it has none."""
 
     def command(self, who: int, source: str, *, seccomp_fd: int) -> tuple[str, ...]:
         """The command that runs `source`, which is ours and trusted, under a private user id, or 0 for one's own."""
-        run = (self.interpreter, "-s", "-P", "-S", "-B", "-c", source)  # no settings, no packages, no current folder
+        run = (_interpreter(), "-s", "-P", "-S", "-B", "-c", source)  # no settings, no packages, no current folder
         if self.tier == "Landlock":
             return run
         command = (*self.before, "--seccomp", str(seccomp_fd), "--")
@@ -104,47 +108,33 @@ class Isolation:
             command += (_tool("setpriv"), "--reuid", str(who), "--regid", str(who), "--clear-groups", "--")
         return (*command, *run)
 
-    def confinement(self, who: int, folder: str) -> str:
-        """The call by which an interpreter confines itself."""
-        if self.tier == "bubblewrap":
-            return ""
-        return f"confine({seccomp_filter(alone=True)!r}, {list(self.readable)!r}, {folder!r}, {who})"
-
-    def environment(self, folder: str) -> dict[str, str]:
-        """The environment that is given from outside. bubblewrap's own could be read inside, so it has none."""
-        if self.tier == "bubblewrap":
-            return {}
-        return {**INSIDE, "HOME": folder, "TMPDIR": folder, "PYTHONPATH": self.packages}
-
 
 def with_bubblewrap(limits: SandboxLimits, packages: Path | None) -> Isolation:
     """The first tier. Raises: SandboxMissing, if a tool is missing or this kind of machine is not known."""
     _require_linux()
     root = os.geteuid() == 0
-    path, shown, bubblewrap = _interpreter(), site_packages(packages), _tool("bwrap")
-    setpriv = _tool("setpriv") if root else ""
+    shown, bubblewrap, setpriv = site_packages(packages), _tool("bwrap"), _tool("setpriv") if root else ""
     before = (
         *_processes(bubblewrap, setpriv),
         *("--die-with-parent", "--new-session", "--clearenv"),
         *("--unshare-ipc", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if root else ("--unshare-user", "--disable-userns", "--cap-drop", "ALL")),
-        *_libraries(),
-        *_python(path),
+        *_file_system(limits),
         *(("--ro-bind", setpriv, setpriv) if root else ()),
         *(("--ro-bind", shown, _PACKAGES) if shown else ()),
-        *_writable(limits),
+        *("--remount-ro", "/"),
         *(word for name, value in INSIDE.items() for word in ("--setenv", name, value)),
         *(("--setenv", "PYTHONPATH", _PACKAGES) if shown else ()),
         *("--chdir", "/tmp"),
     )
-    return Isolation("bubblewrap", path, root, _PACKAGES if shown else "", before)
+    return Isolation("bubblewrap", root, before)
 
 
 def with_landlock(packages: Path | None) -> Isolation:
     """The second tier. Raises: SandboxMissing, if the kernel cannot keep programs from others' processes."""
     _require_linux()
-    path, shown = _interpreter(), site_packages(packages)
-    seen = (path, *_standard_library(), *((shown,) if shown else ()))
+    shown = site_packages(packages)
+    seen = (_interpreter(), *_standard_library(), *((shown,) if shown else ()))
     is_private = os.geteuid() == 0 and all(above.stat().st_mode & 1 for one in seen for above in Path(one).parents)
     version = ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint(1))
     needed, kernel = (_LANDLOCK_TRUNCATE, "6.2") if is_private else (_LANDLOCK_SIGNALS, "6.12")
@@ -153,7 +143,7 @@ def with_landlock(packages: Path | None) -> Isolation:
             f"Landlock needs Linux {kernel} here, or a program could signal other processes or change their files"
         )
     readable = (*_LIBRARIES, "/lib", "/lib64", *_DEVICES, *seen)
-    return Isolation("Landlock", path, is_private, shown, readable=readable)
+    return Isolation("Landlock", is_private, readable=readable, environment={**INSIDE, "PYTHONPATH": shown})
 
 
 def site_packages(packages: Path | None) -> str:
@@ -169,14 +159,27 @@ def site_packages(packages: Path | None) -> str:
     return str(inside[0].resolve())
 
 
-def private_id(number: int) -> int:
-    """A user id that no account has, and no process with another number."""
+@contextmanager
+def private_id() -> Iterator[int]:
+    """A user id that no account has, and no other process inside, as long as there are enough of them."""
+    with _holding:
+        number = min(range(_IDS_PER_PROCESS), key=_held_ids.__getitem__)
+        _held_ids[number] += 1
+    try:
+        yield numbered_id(number)
+    finally:
+        with _holding:
+            _held_ids[number] -= 1
+
+
+def numbered_id(number: int) -> int:
+    """The private id with this number. Raises: SandboxMissing, if this container has too few."""
     lines = map(str.split, Path("/proc/self/uid_map").read_text("ascii").splitlines())
     mapped = max((int(count) for first, _, count in lines if first == "0"), default=0)  # the container's, or all
     if mapped >= _ALL_IDS:
-        return _FIRST_ID + os.getpid() % 1_000_000 * IDS_PER_PROCESS + number % IDS_PER_PROCESS
+        return _FIRST_ID + os.getpid() % 1_000_000 * _IDS_PER_PROCESS + number
     if mapped > 60_000:
-        return 40_000 + (os.getpid() * IDS_PER_PROCESS + number) % 20_000
+        return 40_000 + (os.getpid() * _IDS_PER_PROCESS + number) % 20_000
     raise SandboxMissing(
         f"root of this container has {mapped} user ids, too few for one that is private to a program: "
         "run as a user other than root, or map at least 65,536 ids"
@@ -188,21 +191,16 @@ def _processes(bubblewrap: str, setpriv: str) -> tuple[str, ...]:
 
     For root `unshare` makes the namespace: bubblewrap gives up its rights and could not end a process under another id.
     No zombie is left to the machine's init process, which in a container may never reap it.
+
+    If the machine runs out of memory, the kernel ends these first and not their neighbours. That is set from outside,
+    and inside `/proc` is read-only, so that no program can take it back.
     """
+    choom = shutil.which("choom")  # of util-linux; a wish: the limits hold without it
+    first_to_go = (os.path.realpath(choom), "-n", "1000", "--") if choom else ()
     if not setpriv:
-        return (*_first_to_go(), bubblewrap, "--unshare-pid", "--as-pid-1")
-    unshare = _tool("unshare")
-    namespace = (unshare, "--pid", "--mount-proc", "--fork", "--kill-child")
-    return (setpriv, "--pdeathsig", "KILL", "--", *_first_to_go(), *namespace, "--", bubblewrap)
-
-
-def _first_to_go() -> tuple[str, ...]:
-    """If the machine runs out of memory, the kernel ends this program and not its neighbours.
-
-    It is set from outside, and inside `/proc` is read-only, so that no program can take it back.
-    """
-    found = shutil.which("choom")  # of util-linux; a wish: the limits hold without it
-    return (os.path.realpath(found), "-n", "1000", "--") if found else ()
+        return (*first_to_go, bubblewrap, "--unshare-pid", "--as-pid-1")
+    namespace = (_tool("unshare"), "--pid", "--mount-proc", "--fork", "--kill-child")
+    return (setpriv, "--pdeathsig", "KILL", "--", *first_to_go, *namespace, "--", bubblewrap)
 
 
 def _tool(name: str) -> str:
@@ -214,7 +212,7 @@ def _tool(name: str) -> str:
 
 
 def _require_linux() -> None:
-    if not sys.platform.startswith("linux") or not seccomp.is_supported():
+    if not sys.platform.startswith("linux") or platform.machine() not in MACHINES:
         raise SandboxMissing("programs are graded in a sandbox that needs Linux on x86-64 or arm64: grade them there")
 
 
@@ -222,50 +220,31 @@ def _interpreter() -> str:
     return os.path.realpath(sys._base_executable)  # type: ignore[attr-defined,no-any-return]
 
 
-def _libraries() -> list[str]:
-    words = [*_folders_above("/usr/share/zoneinfo"), *_folders_above("/etc/ld.so.cache")]
-    for folder in _LIBRARIES:
-        words += ["--ro-bind-try", folder, folder]
-    for folder in ("/lib", "/lib64"):
-        if Path(folder).is_symlink():
-            words += ["--symlink", str(Path(folder).readlink()), folder]
-        else:
-            words += ["--ro-bind-try", folder, folder]
-    return words
+def _file_system(limits: SandboxLimits) -> list[str]:
+    """Libraries, the interpreter at its usual path, so that it finds its own, and folders in memory."""
+    words = [word for place in (*_LIBRARIES, _interpreter(), *_standard_library()) for word in _read_only(place)]
+    for link in map(Path, ("/lib", "/lib64")):
+        words += ["--symlink", str(link.readlink()), str(link)] if link.is_symlink() else _read_only(str(link))
+    for packages in (f"{place}/site-packages" for place in _standard_library()):
+        if Path(packages).is_dir():  # hidden
+            words += ["--size", "4096", "--tmpfs", packages, "--remount-ro", packages]
+    words += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/proc"]
+    for folder in ("/dev/shm", "/tmp"):
+        words += ["--perms", "1777", "--size", str(limits.files_mib * MIB), "--tmpfs", folder]
+    return [*words, "--remount-ro", "/dev"]
 
 
-def _python(path: str) -> list[str]:
-    """The interpreter at its usual path, so that it finds its library; installed packages are hidden."""
-    words = [*_folders_above(path), "--ro-bind", path, path]
-    for place in _standard_library():
-        words += [*_folders_above(place), "--ro-bind-try", place, place]
-        packages = Path(place) / "site-packages"
-        if packages.is_dir():
-            words += ["--size", "4096", "--tmpfs", str(packages), "--remount-ro", str(packages)]
-    return words
+def _read_only(place: str) -> list[str]:
+    """A place below folders that every user can enter: by default bubblewrap copies the permissions from outside."""
+    above = reversed(Path(place).parents[:-1])
+    made = [word for folder in above for word in ("--perms", "0755", "--dir", str(folder))]
+    return [*made, "--ro-bind-try", place, place]
 
 
 def _standard_library() -> tuple[str, ...]:
-    base = {
-        **dict.fromkeys(("base", "installed_base"), sys.base_prefix),
-        **dict.fromkeys(("platbase", "installed_platbase"), sys.base_exec_prefix),
-    }
+    base = {"base": sys.base_prefix, "platbase": sys.base_exec_prefix}  # not those of a virtual environment
     library = [sysconfig.get_path(name, vars=base) for name in ("stdlib", "platstdlib")]
     shared = sysconfig.get_config_var("INSTSONAME") if sysconfig.get_config_var("Py_ENABLE_SHARED") else None
     if shared:
         library.append(str(Path(sysconfig.get_config_var("LIBDIR")) / shared))
     return tuple(dict.fromkeys(library))
-
-
-def _folders_above(path: str) -> list[str]:
-    """Folders that every user can enter; by default bubblewrap copies the permissions from outside."""
-    above = reversed(Path(path).parents[:-1])
-    return [word for folder in above for word in ("--perms", "0755", "--dir", str(folder))]
-
-
-def _writable(limits: SandboxLimits) -> Sequence[str]:
-    size = str(limits.files_mib * MIB)
-    words = ["--proc", "/proc", "--dev", "/dev"]
-    for folder in ("/dev/shm", "/tmp"):
-        words += ["--perms", "1777", "--size", size, "--tmpfs", folder]
-    return (*words, "--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/")

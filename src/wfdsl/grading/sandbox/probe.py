@@ -102,11 +102,11 @@ async def probe(run: Callable[..., Awaitable[Ran]], limits: SandboxLimits, *, is
         endless = await run("while True: pass", stdin="", timeout_s=0.05)
         flood = await run("while True: print('x' * 65536)", stdin="", timeout_s=20.0)
         broken = [str(name) for name in json.loads(hostile.output)]
-    except ValueError:
-        said = f"the test of the sandbox ended with {hostile.ending}: {hostile.errors[-600:]}"
-        raise SandboxMissing(f"{said}\n{_cure(said)}") from None
-    except SandboxFailed as problem:
-        raise SandboxMissing(f"{problem}\n{_cure(str(problem))}") from problem
+    except (ValueError, SandboxFailed) as problem:
+        said = str(problem)
+        if isinstance(problem, ValueError):
+            said = f"the test of the sandbox ended with {hostile.ending}: {hostile.errors[-600:]}"
+        raise SandboxMissing(f"{said}\n{_cure(said)}") from problem
     broken += ["outlive its time"] if endless.ending != "timeout" else []
     broken += ["write without end"] if flood.ending != "output" else []
     if broken:

@@ -16,22 +16,25 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import ceil
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from wfdsl.grading.sandbox.inside import READY
 from wfdsl.grading.sandbox.isolation import MIB, Isolation, SandboxFailed, SandboxLimits, private_id
 from wfdsl.grading.sandbox.seccomp import seccomp_filter
-from wfdsl.grading.sandbox.usage import Usage, children, time_limit, usage_of
+from wfdsl.grading.sandbox.usage import Usage, children, usage_of
 
 Role: TypeAlias = Literal["program", "candidate", "checker", "together"]
 Ending: TypeAlias = Literal["ended", "timeout", "output"]
 START_S = 30.0  # the longest that isolation may take to start, on a machine that is busy
+PATIENCE = 4.0  # how much wall time a program may take for each second of processor time that it has. Our choice
+_EVERY_S = 0.1  # between two looks at what it uses. Our choice
+_LOOKS = 10  # in a row that find all waiting: a busy machine reads late what they wrote last. Our choice
 _CHUNK = 1 << 16
 _LENGTH = 12  # digits of a number: the length of a frame, or the seconds that a program has
 _ROLES: dict[Role, tuple[str, tuple[str, ...]]] = {
@@ -54,12 +57,8 @@ exec(marshal.loads(b"".join(parts)))
 """
 
 
-class TooMuchError(Exception):
-    """A program that wrote more than it may."""
-
-
-class EndedError(Exception):
-    """A program that ended before it had replied."""
+class BrokenOffError(Exception):
+    """A program that ended before it had replied, or wrote more than it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,49 +81,51 @@ class Inside:
     """One process group inside the sandbox."""
 
     process: asyncio.subprocess.Process
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
     most: int
     """Bytes that are read of each stream, or of one reply."""
     code: bytes
     """What the interpreter reads before all else."""
     folder: str
     """What it may write to, where it is the interpreter itself; empty where it is bubblewrap."""
-    ended: Callable[[], None]
-    """Called when nothing of it is left."""
+    held: ExitStack
+    """What is given back when nothing of it is left."""
     errors: bytearray = field(default_factory=bytearray)
     exceeded: str = ""
     """The limit for which it was killed, in words."""
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Write to its input; `last` closes it. A program need not read it."""
-        stream = cast("asyncio.StreamWriter", self.process.stdin)
         with suppress(BrokenPipeError, ConnectionResetError):
-            stream.write(data)
-            await stream.drain()
+            self.stdin.write(data)
+            await self.stdin.drain()
         if last:
-            stream.close()
+            self.stdin.close()
 
     async def send(self, payload: bytes) -> None:
         """Write one frame."""
         await self.write(b"%0*d" % (_LENGTH, len(payload)) + payload)
 
     async def receive(self) -> bytes:
-        """Read one frame. Raises: EndedError, TooMuchError."""
+        """Read one frame. Raises: BrokenOffError."""
         try:
             length = await self.stdout.readexactly(_LENGTH)
             if not length.isdigit():
-                raise TooMuchError("the program wrote into the channel of its results")
+                raise BrokenOffError("the program wrote into the channel of its results")
             if int(length) > self.most:
-                raise TooMuchError(f"a result of more than {self.most:,} bytes")
+                raise BrokenOffError(f"a result of more than {self.most:,} bytes")
             return await self.stdout.readexactly(int(length))
         except asyncio.IncompleteReadError as problem:
-            raise EndedError(self.exceeded or "the program ended its process before it gave a result") from problem
+            raise BrokenOffError(self.exceeded or "the program ended its process before it gave a result") from problem
 
     async def read_all(self, stream: asyncio.StreamReader, found: bytearray) -> None:
-        """What it writes to one of its streams until it ends. Raises: TooMuchError."""
+        """What it writes to one of its streams until it ends. Raises: BrokenOffError."""
         while chunk := await stream.read(_CHUNK):
             found += chunk
             if len(found) > self.most:
-                raise TooMuchError(f"more than {self.most:,} bytes of output")
+                raise BrokenOffError(f"more than {self.most:,} bytes of output")
 
     async def wait_ready(self) -> None:
         """Wait until the interpreter is ready. Raises: SandboxFailed."""
@@ -178,39 +179,29 @@ class Inside:
         for number in range(3):
             transport.get_pipe_transport(number).close()
         await self.process.wait()
-        if self.folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        self.ended()
-
-    @property
-    def stdout(self) -> asyncio.StreamReader:
-        """Its output."""
-        return cast("asyncio.StreamReader", self.process.stdout)
-
-    @property
-    def stderr(self) -> asyncio.StreamReader:
-        """Its error output."""
-        return cast("asyncio.StreamReader", self.process.stderr)
+        self.held.close()
 
 
-async def start_process(
-    isolation: Isolation, role: Role, number: int, limits: SandboxLimits, ended: Callable[[], None]
-) -> Inside:
-    """Start a process of this role; `wait_ready` waits until it has started.
-
-    `number` says which private user id it has. `ended` is called when nothing is left of it, also if it could not be
-    started. Raises: SandboxFailed.
-    """
-    folder = ""
-    try:
-        who = private_id(number) if isolation.is_private else 0
-        if isolation.tier == "Landlock":
-            folder = tempfile.mkdtemp(prefix="wfdsl-program-")
-            os.chown(folder, who or -1, who or -1)
-        processes = limits.processes if who or not folder else 1 << 30  # the kernel counts all processes of a user
-        numbers = (limits.memory_mib * MIB, processes, limits.files_mib * MIB, limits.open_files)
-        source = f"{_FIRST}\n{isolation.confinement(who, folder)}\nlimit{numbers}\nusual_names()\n{_ROLES[role][0]}\n"
-        with tempfile.TemporaryFile() as rules:
+async def start_process(isolation: Isolation, role: Role, limits: SandboxLimits) -> Inside:
+    """Start a process of this role; `wait_ready` waits until it has started. Raises: SandboxFailed."""
+    with ExitStack() as held, tempfile.TemporaryFile() as rules:
+        try:
+            who = held.enter_context(private_id()) if isolation.is_private else 0
+            folder = ""
+            if isolation.tier == "Landlock":
+                folder = tempfile.mkdtemp(prefix="wfdsl-program-")
+                held.callback(shutil.rmtree, folder, ignore_errors=True)
+                os.chown(folder, who or -1, who or -1)
+            bounds = {
+                "CORE": 0,
+                "AS": limits.memory_mib * MIB,
+                "FSIZE": limits.files_mib * MIB,
+                "NOFILE": limits.open_files,
+            }
+            if who or not folder:  # the kernel counts all processes of a user
+                bounds["NPROC"] = limits.processes
+            confining = f"confine({seccomp_filter(alone=True)!r}, {list(isolation.readable)!r}, {folder!r}, {who})"
+            source = f"{_FIRST}\n{confining if folder else ''}\nlimit({bounds})\n{_ROLES[role][0]}\n"
             rules.write(seccomp_filter())
             rules.seek(0)
             process = await asyncio.create_subprocess_exec(
@@ -218,45 +209,87 @@ async def start_process(
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=isolation.environment(folder),
+                env={**isolation.environment, **({"HOME": folder, "TMPDIR": folder} if folder else {})},
                 cwd=folder or "/",
                 pass_fds=() if folder else (rules.fileno(),),
                 start_new_session=True,
             )
-    except BaseException as problem:
-        shutil.rmtree(folder, ignore_errors=True)
-        ended()
-        if isinstance(problem, OSError):
+        except OSError as problem:
             raise SandboxFailed(f"the sandbox could not be started: {problem}") from problem
-        raise
-    return Inside(process, limits.output_bytes, code_of(role), folder, ended)
+        pipes: tuple[Any, Any, Any] = process.stdin, process.stdout, process.stderr
+        return Inside(process, *pipes, limits.output_bytes, code_of(role), folder, held.pop_all())
+
+
+@asynccontextmanager
+async def time_limit(insides: Sequence[Inside], seconds: float) -> AsyncIterator[None]:
+    """Raise TimeoutError when the block has taken `seconds` of processor time in these processes.
+
+    Also when `seconds` of wall time have passed and all of them wait, and when four times as many have passed.
+    """
+    async with asyncio.timeout(seconds * PATIENCE) as deadline, meanwhile(_watch_time(insides, seconds, deadline)):
+        yield
+
+
+@asynccontextmanager
+async def meanwhile(watch: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do this while the block runs, and end it then."""
+    watching = asyncio.create_task(watch)
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+async def _watch_time(insides: Sequence[Inside], seconds: float, deadline: asyncio.Timeout) -> None:
+    """The first look is not at once: most programs have ended before it, and looking takes time."""
+    first_s = min(_EVERY_S, seconds / 2)
+    await asyncio.sleep(first_s)
+    before = sum(inside.usage().processor_s for inside in insides) - first_s
+    await asyncio.sleep(seconds - first_s)
+    waited = 0
+    while True:
+        found = [inside.usage() for inside in insides]
+        waited = waited + 1 if all(one.is_waiting for one in found) else 0
+        if sum(one.processor_s for one in found) - before >= seconds or waited == _LOOKS:
+            deadline.reschedule(asyncio.get_running_loop().time())
+            return
+        await asyncio.sleep(_EVERY_S)
+
+
+async def watch_space(insides: Sequence[Inside], limits: SandboxLimits) -> None:
+    """Kill those of these processes that use more memory or files than they may."""
+    while True:
+        await asyncio.sleep(_EVERY_S)
+        for inside in insides:
+            used = inside.usage()
+            if used.memory_bytes > limits.all_memory_mib * MIB:
+                inside.kill(f"its processes used more than {limits.all_memory_mib:,} MiB of memory")
+            elif used.files > limits.files:
+                inside.kill(f"it made more than {limits.files:,} files")
+            elif used.file_bytes > limits.files_mib * MIB:
+                inside.kill(f"it wrote more than {limits.files_mib:,} MiB of files")
 
 
 async def run_source(inside: Inside, source: str, *, stdin: str, timeout_s: float) -> Ran:
     """Run a program with its input in a process of the role `program` that is ready, and wait for its end."""
     begun = time.monotonic()
-    text = source.encode("utf-8", "surrogatepass")
-    given = b"%0*d" % (_LENGTH, len(text)) + text + stdin.encode("utf-8", "surrogatepass")
     output = bytearray()
     ending: Ending = "ended"
-    writing = asyncio.create_task(inside.write(given, last=True))
-    reading = [
-        asyncio.create_task(inside.read_all(inside.stdout, output)),
-        asyncio.create_task(inside.read_all(inside.stderr, inside.errors)),
-    ]
+
+    async def feed() -> None:
+        await inside.send(source.encode("utf-8", "surrogatepass"))
+        await inside.write(stdin.encode("utf-8", "surrogatepass"), last=True)
+
     try:
-        async with time_limit([inside], timeout_s):
-            await asyncio.gather(*reading)
-            await inside.process.wait()
-    except TimeoutError:
+        async with time_limit([inside], timeout_s), asyncio.TaskGroup() as group:
+            group.create_task(feed())
+            group.create_task(inside.read_all(inside.stdout, output))
+            group.create_task(inside.read_all(inside.stderr, inside.errors))
+            group.create_task(inside.process.wait())
+    except* TimeoutError:
         ending = "timeout"
-    except TooMuchError:
+    except* BrokenOffError:
         ending = "output"
-    finally:
-        inside.kill()
-        for task in (writing, *reading):
-            task.cancel()
-        await asyncio.gather(writing, *reading, return_exceptions=True)
     code = inside.process.returncode if ending == "ended" else None
     errors = inside.errors[-2000:].decode("utf-8", "replace") + (f"\n{inside.exceeded}" if inside.exceeded else "")
     return Ran(ending, code, bytes(output), errors, time.monotonic() - begun)

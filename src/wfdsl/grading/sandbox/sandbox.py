@@ -8,42 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from heapq import heappop, heappush
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from wfdsl.grading.sandbox.isolation import (
-    IDS_PER_PROCESS,
-    Isolation,
-    SandboxLimits,
-    SandboxMissing,
-    with_bubblewrap,
-    with_landlock,
-)
+from wfdsl.grading.sandbox.isolation import Isolation, SandboxLimits, SandboxMissing, with_bubblewrap, with_landlock
 from wfdsl.grading.sandbox.probe import probe
-from wfdsl.grading.sandbox.process import Inside, Ran, Role, run_source, start_process
-from wfdsl.grading.sandbox.usage import bounded
+from wfdsl.grading.sandbox.process import Inside, Ran, Role, meanwhile, run_source, start_process, watch_space
 
 _STARTED_PER_SLOT = 2  # our choice: more of them only compete for the processors
 _MOST_STARTED = 32  # each has one or two interpreters in memory, and each of those a user id of its own
 
 
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A place for one program, and next to it for one checking text."""
 
-    def __init__(self, sandbox: Sandbox, isolation: Isolation, turns: asyncio.Semaphore) -> None:
-        self._sandbox = sandbox
-        self._isolation = isolation
-        self._turns = turns
-
-    @property
-    def tier(self) -> str:
-        """What isolates its programs: `bubblewrap` or `Landlock`."""
-        return self._isolation.tier
+    isolation: Isolation
+    """Of its programs."""
+    limits: SandboxLimits
+    turns: asyncio.Semaphore
 
     @asynccontextmanager
     async def processes(self, *roles: Role, seconds: float) -> AsyncIterator[list[Inside]]:
@@ -51,14 +38,14 @@ class Slot:
         async with AsyncExitStack() as stack:
             insides = []
             for role in roles:
-                insides.append(await self._sandbox.start(role, self._isolation))
+                insides.append(await start_process(self.isolation, role, self.limits))
                 stack.push_async_callback(insides[-1].end)
             for inside in insides:
                 await inside.wait_ready()
-            async with self._turns:  # given back before the processes end
+            async with self.turns:  # given back before the processes end
                 for inside in insides:
                     await inside.begin(seconds)
-                async with bounded(insides, self._sandbox.limits):
+                async with meanwhile(watch_space(insides, self.limits)):
                     yield insides
 
     async def run(self, source: str, *, stdin: str, timeout_s: float) -> Ran:
@@ -84,8 +71,6 @@ class Sandbox:
         self.packages = None if packages is None else Path(packages)
         self.slots = slots or len(os.sched_getaffinity(0))
         self._isolation: Isolation | None = None
-        self._free_ids = list(range(IDS_PER_PROCESS))
-        self._lock = threading.Lock()
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
 
     @asynccontextmanager
@@ -94,14 +79,14 @@ class Sandbox:
         isolation = await self.probe()
         state = self._state()
         async with state.started:
-            yield Slot(self, isolation, state.turns)
+            yield Slot(isolation, self.limits, state.turns)
 
     async def probe(self) -> Isolation:
         """The isolation of programs here, tested once. Raises: SandboxMissing, if none holds."""
         state = self._state()
         async with state.probing:
             if self._isolation is None:
-                self._isolation = await self._tested(state)
+                self._isolation = await self._tested(state.turns)
             return self._isolation
 
     async def run(self, source: str, *, stdin: str = "", timeout_s: float = 6.0) -> Ran:
@@ -109,19 +94,12 @@ class Sandbox:
         async with self.slot() as slot:
             return await slot.run(source, stdin=stdin, timeout_s=timeout_s)
 
-    async def start(self, role: Role, isolation: Isolation) -> Inside:
-        """A new process of this role, with a user id of its own. Raises: SandboxFailed."""
-        with self._lock:  # threads may start processes at one time, together more than there are ids
-            number = heappop(self._free_ids) if self._free_ids else None
-        mine = threading.get_ident() % IDS_PER_PROCESS if number is None else number
-        return await start_process(isolation, role, mine, self.limits, partial(self._give_back, number))
-
-    async def _tested(self, state: _LoopState) -> Isolation:
+    async def _tested(self, turns: asyncio.Semaphore) -> Isolation:
         reasons = []
         for made in (partial(with_bubblewrap, self.limits, self.packages), partial(with_landlock, self.packages)):
             try:
                 isolation = made()
-                await probe(Slot(self, isolation, state.turns).run, self.limits, is_private=isolation.is_private)
+                await probe(Slot(isolation, self.limits, turns).run, self.limits, is_private=isolation.is_private)
             except SandboxMissing as problem:
                 reasons.append(str(problem))
             else:
@@ -130,11 +108,6 @@ class Sandbox:
 
     def _state(self) -> _LoopState:
         return self._loops.setdefault(asyncio.get_running_loop(), _LoopState(self.slots))
-
-    def _give_back(self, number: int | None) -> None:
-        if number is not None:
-            with self._lock:
-                heappush(self._free_ids, number)
 
 
 class _LoopState:

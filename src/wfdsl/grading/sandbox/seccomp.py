@@ -52,7 +52,7 @@ class _Machine(NamedTuple):
     kcmp."""
 
 
-_MACHINES = {
+MACHINES = {
     "x86_64": _Machine(
         *(0xC000003E, 56, 41, 53, 302, 157),
         (
@@ -76,16 +76,12 @@ _MACHINES = {
         ),
     ),
 }
-
-
-def is_supported() -> bool:
-    """Whether there is a filter for this machine."""
-    return platform.machine() in _MACHINES
+"""What there is a filter for."""
 
 
 def seccomp_filter(*, alone: bool = False) -> bytes:
     """The filter for this machine, as the kernel and bubblewrap's `--seccomp` read it."""
-    machine = _MACHINES[platform.machine()]
+    machine = MACHINES[platform.machine()]
     lines = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, machine.audit),

@@ -10,8 +10,8 @@ import builtins
 import sys
 from typing import TYPE_CHECKING
 
-from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, ready, write_frame
-from wfdsl.grading.sandbox.inside.values import CannotTravelError, from_json, loads, pack, to_json
+from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, write_frame
+from wfdsl.grading.sandbox.inside.values import CannotTravelError, from_json, pack, to_json, unpack
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
     from types import CodeType
@@ -61,7 +61,7 @@ class Candidate:
 
     def answer(self, payload: bytes) -> bytes:
         """The reply to an operation on a target: its result with what became of the arguments, or an exception."""
-        operation, path, arguments, named = loads(payload, self.opened)
+        operation, path, arguments, named = unpack(from_json(payload), self.opened)
         try:
             result = _OPERATIONS[operation](self.target(path), *arguments, **named)
             return to_json(["result", pack(result, self.keep, 0), [pack(one, self.keep, 0) for one in arguments]])
@@ -106,7 +106,6 @@ def failure(problem: BaseException) -> list[Any]:
 
 def serve_candidate() -> None:
     """Load the program, then answer until the other side has gone."""
-    ready()
     inwards, outwards = quiet_channels()
     candidate = Candidate()
     preamble, program, needed = from_json(read_frame(inwards))

@@ -13,8 +13,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from wfdsl.grading.sandbox.inside.candidate import Candidate
-from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, ready, write_frame
-from wfdsl.grading.sandbox.inside.values import CannotTravelError, dumps, from_json, to_json, unpack
+from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, write_frame
+from wfdsl.grading.sandbox.inside.values import MALFORMED, CannotTravelError, dumps, from_json, to_json, unpack
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
     from typing import Any
@@ -24,18 +24,15 @@ _SHARED = frozenset(
     | {"subprocess", "tempfile", "threading", "matplotlib"}
 )
 """Modules by which a checking text would look into the program's own process, its files or its output."""
+_OF_PROCESS = ("stdout", "stdin", "stderr", "__globals__", "__code__")
 
 
 class FoundError(BaseException):
-    """What ends a check: the outcome, and a reason. Not an Exception, so that no checking text catches it.
+    """What ends a check: its outcome and a reason. Not an Exception, so that no checking text catches it.
 
     `unjudged`: the checking text cannot tell. `wrong`: the program has broken the rules of the exchange. `together`:
     the checking text has to be in the program's own process.
     """
-
-    def __init__(self, outcome: str, reason: str) -> None:
-        super().__init__(outcome, reason)
-        self.outcome, self.reason = outcome, reason
 
 
 class Line:
@@ -52,11 +49,8 @@ class Line:
         try:
             write_frame(self.outwards, dumps([operation, target, list(arguments), named], self._handle))
             return self._opened_reply(read_frame(self.inwards), arguments)
-        except CannotTravelError as problem:
-            self.broken = self.broken or FoundError("unjudged", f"an argument cannot be sent to the program: {problem}")
-            raise self.broken from problem
-        except (FoundError, EOFError) as problem:
-            self.broken = self.broken or problem  # a bare `except` in the checking text does not undo it
+        except (FoundError, EOFError, CannotTravelError) as problem:
+            self.broken = self.broken or problem  # whatever catches it in the checking text does not undo it
             raise
 
     def _opened_reply(self, payload: bytes, arguments: tuple[Any, ...]) -> Any:
@@ -67,26 +61,10 @@ class Line:
                 for one, other in zip(arguments, changed, strict=True):
                     update(one, other)
                 return unpack(rest[0], self.opened)
-            if kind == "stuck":
-                problem: BaseException = FoundError(
-                    "wrong", f"the program's result cannot be looked at: {str(rest[0])[:200]}"
-                )
-            else:
-                problem = self._raised(*rest)
-        except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as broken:
-            raise FoundError(
-                "wrong", f"the program sent something that is not a result: {str(broken)[:200]}"
-            ) from broken
-        raise problem
-
-    def _raised(self, names: list[str], message: str, ordinary: object) -> BaseException:
-        if not ordinary:
-            return FoundError("wrong", f"the program raised {names[0]}")
-        for name in names:
-            kind = getattr(builtins, name, None)
-            if isinstance(kind, type) and issubclass(kind, Exception):
-                return _exception(kind, names[0], message)
-        return FoundError("wrong", "the program sent an exception without a class")
+            problem = _raised(*rest) if kind == "raised" else f"the program's result cannot be looked at: {rest[0]}"
+        except MALFORMED as broken:
+            problem = f"the program sent something that is not a result: {broken}"
+        raise FoundError("wrong", problem[:250]) if isinstance(problem, str) else problem
 
     def _handle(self, value: object) -> list[Any]:
         if isinstance(value, Remote):
@@ -134,12 +112,18 @@ class RemoteIterator(Remote):
         return self
 
 
-def _exception(kind: type[Exception], name: str, message: str) -> Exception:
+def _raised(names: list[str], message: str, ordinary: object) -> Exception | str:
+    """An exception of the program as one of its nearest built-in class, or why it ends the check."""
+    said = f"{names[0]}: {message}" if message else names[0]
+    kinds = (getattr(builtins, name, None) for name in names)
+    kind = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)), None)
+    if kind is None or not ordinary:
+        return f"the program raised {said}"
     try:
         made = kind(message)
     except TypeError:  # such as UnicodeDecodeError, which wants five arguments
         made = Exception(message)
-    made.wfdsl_raised = f"{name}: {message}" if message else name  # type: ignore[attr-defined]
+    made.wfdsl_raised = said  # type: ignore[attr-defined]
     return made
 
 
@@ -155,42 +139,33 @@ def update(one: Any, other: Any) -> None:
 
 
 def obstacle(tree: ast.Module) -> str:
-    """Why this text cannot be run apart from the program; empty if it can."""
+    """What this text uses that cannot be had apart from the program; empty if it can be run there."""
     for node in ast.walk(tree):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        for name in names:
-            if set(name.split(".")) & _SHARED:
-                return f"the checking text uses `{name}`"
-        if isinstance(node, ast.Name) and node.id in ("open", "globals", "input"):
-            return f"the checking text uses `{node.id}`"
-        if isinstance(node, ast.Attribute) and node.attr in ("stdout", "stdin", "stderr", "__globals__", "__code__"):
-            return f"the checking text uses `.{node.attr}`"
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", None) or ""
+            for name in (f"{module}.{alias.name}".strip(".") for alias in node.names):
+                if _SHARED.intersection(name.split(".")):
+                    return name
+        elif isinstance(node, ast.Name) and node.id in ("open", "globals", "input"):
+            return node.id
+        elif isinstance(node, ast.Attribute) and node.attr in _OF_PROCESS:
+            return f".{node.attr}"
     return ""
 
 
-def missing_names(tree: ast.Module, known: dict[str, Any]) -> list[str]:
-    """Names that the text reads and does not define: functions and imports of the program."""
-    read: set[str] = set()
-    written: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else written).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            written.add(node.name)
-        elif isinstance(node, ast.arg):
-            written.add(node.arg)
-        elif isinstance(node, ast.alias):
-            written.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            written.add(node.name)
-    return sorted(name for name in read - written if name not in known and not hasattr(builtins, name))
+class Builtins(dict):  # type: ignore[type-arg]
+    """The built-in names, and all others that a checking text reads and does not define: the program's, or modules."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__(vars(builtins))
+        self.line = line
+
+    def __missing__(self, name: str) -> Any:
+        found = __import__(name) if name in sys.stdlib_module_names else Remote(self.line, name, name)
+        return self.setdefault(name, found)
 
 
-def namespace(tree: ast.Module, line: Line, preamble: str, entry_point: str) -> dict[str, Any]:
+def namespace(line: Line, preamble: str, entry_point: str) -> dict[str, Any]:
     """What the checking text sees: the preamble's names, and proxies for those of the program."""
     module = type(sys)("checker")
     sys.modules["checker"] = module
@@ -201,14 +176,12 @@ def namespace(tree: ast.Module, line: Line, preamble: str, entry_point: str) -> 
         except SyntaxError:
             pass  # it needs the program's text after it, and is run there
         except Exception as problem:
-            raise FoundError(
-                "unjudged", f"the preamble cannot be run: {type(problem).__name__}: {problem}"
-            ) from problem
+            said = f"the preamble cannot be run: {type(problem).__name__}: {problem}"
+            raise FoundError("unjudged", said) from problem
     if entry_point:
         proxy = Remote(line, entry_point, entry_point.rpartition(".")[2])
         names[entry_point.partition(".")[0]] = names["candidate"] = proxy
-    for name in missing_names(tree, names):
-        names[name] = __import__(name) if name in sys.stdlib_module_names else Remote(line, name, name)
+    names["__builtins__"] = Builtins(line)
     return names
 
 
@@ -220,46 +193,34 @@ def parsed(source: str) -> Any:
 def run_check(source: str, line: Line, preamble: str, entry_point: str) -> None:
     """Run the text, the function `check` if it defines one, and its unittest classes, apart from the program."""
     tree = parsed(source)
-    if reason := obstacle(tree):
-        raise FoundError("together", reason)
-    names = namespace(tree, line, preamble, entry_point)
-    run_text(tree, source, names)
+    if used := obstacle(tree):
+        raise FoundError("together", f"the checking text uses `{used}`")
+    run_text(tree, namespace(line, preamble, entry_point))
     if line.broken is not None:
         raise line.broken
     if not line.calls:
         raise FoundError("unjudged", "the checking text never called the program")
 
 
-def run_text(tree: Any, source: str, names: dict[str, Any]) -> None:
-    """Run the text with these names, and what it defines as tests."""
+def run_text(tree: Any, names: dict[str, Any]) -> None:
+    """Run the text with these names, and what it defines as tests, until one fails."""
     exec(compile(tree, "checker.py", "exec", dont_inherit=True), names)
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if "check" in defined:
+    if any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body):
         names["check"](names["candidate"])
-    if any(isinstance(node, ast.ClassDef) for node in tree.body) and "unittest" in source:
-        run_unittest(names)
-
-
-def run_unittest(names: dict[str, Any]) -> None:
-    """Run the test classes until one fails."""
-    import unittest  # noqa: PLC0415  (slow to import, and rarely used)
-
-    class Raising(unittest.TestResult):
-        """Lets the first failure out."""
-
-        def addError(self, test: Any, err: Any) -> None:  # noqa: ARG002, N802  (unittest's name)
-            raise err[1]
-
-        addFailure = addError  # noqa: N815
-
-        def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: ARG002, N802
-            if err is not None:
-                raise err[1]
-
-    loader = unittest.TestLoader()
+    unittest: Any = sys.modules.get("unittest")  # slow to import, and a text without it has no such classes
+    if unittest is None:
+        return
+    result = unittest.TestResult()
+    result.addError = result.addFailure = result.addSubTest = let_out
     for value in list(names.values()):
         if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == names["__name__"]:
-            loader.loadTestsFromTestCase(value).run(Raising())
+            unittest.defaultTestLoader.loadTestsFromTestCase(value).run(result)
+
+
+def let_out(*found: Any) -> None:
+    """Raise what a test raised, which `unittest` gives last."""
+    if found[-1] is not None:
+        raise found[-1][1]
 
 
 def finding(source: str, problem: BaseException) -> list[str]:
@@ -267,7 +228,10 @@ def finding(source: str, problem: BaseException) -> list[str]:
     where = place(source, problem)
     raised = getattr(problem, "wfdsl_raised", None)
     if isinstance(problem, FoundError):
-        return [problem.outcome, problem.reason + (where if problem.outcome == "wrong" else "")]
+        outcome, reason = problem.args
+        return [outcome, reason + (where if outcome == "wrong" else "")]
+    if isinstance(problem, CannotTravelError):
+        return ["unjudged", f"an argument cannot be sent to the program: {problem}"]
     if raised is not None:
         return ["wrong", f"the program raised {raised}{where}"]
     if isinstance(problem, AssertionError):
@@ -290,7 +254,6 @@ def place(source: str, problem: BaseException) -> str:
 
 def serve_checker() -> None:
     """Check once, and say what was found."""
-    ready()
     inwards, outwards = quiet_channels()
     preamble, source, entry_point = from_json(read_frame(inwards))
     line = Line(inwards, outwards)
@@ -307,7 +270,6 @@ def serve_together() -> None:
 
     For texts that mock, capture output or share files. A program can forge what is found here.
     """
-    ready()
     inwards, outwards = quiet_channels()
     preamble, program, source, entry_point = from_json(read_frame(inwards))
     candidate = Candidate()
@@ -317,9 +279,8 @@ def serve_together() -> None:
         sys.modules["__main__"] = sys.modules["solution"]  # where `mock.patch` looks for the program's names
         if entry_point:
             names["candidate"] = names.get(entry_point)
-        run_text(parsed(source), source, names)
+        run_text(parsed(source), names)
         found = ["right", "all checks passed"]
     except BaseException as problem:  # noqa: BLE001  (whatever ends the check is what was found)
-        kinds = [kind.__name__ for kind in type(problem).__mro__]
-        found = ["wrong", f"{kinds[0]}: {str(problem)[:200]}{place(source, problem)}"]
+        found = ["wrong", f"{type(problem).__name__}: {str(problem)[:200]}{place(source, problem)}"]
     write_frame(outwards, to_json(["found", *found]))

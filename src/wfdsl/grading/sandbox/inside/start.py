@@ -12,21 +12,13 @@ import sys
 from wfdsl.grading.sandbox.inside import READY
 
 
-def limit(memory: int, processes: int, file: int, opened: int) -> None:
-    """Limit this process and all that it starts in everything but time, which is sent later."""
-    bind(resource.RLIMIT_CORE, 0)
-    bind(resource.RLIMIT_AS, memory)
-    bind(resource.RLIMIT_NPROC, processes)
-    bind(resource.RLIMIT_FSIZE, file)
-    bind(resource.RLIMIT_NOFILE, opened)
-
-
-def bind(kind: int, most: int) -> None:
-    """One limit, which is never more than what was allowed before."""
-    allowed = resource.getrlimit(kind)[1]
-    if allowed != resource.RLIM_INFINITY:
-        most = min(most, allowed)
-    resource.setrlimit(kind, (most, most))
+def limit(bounds: dict[str, int]) -> None:
+    """Limit this process and all that it starts, never to more than was allowed before."""
+    for name, most in bounds.items():
+        kind = getattr(resource, f"RLIMIT_{name}")
+        allowed = resource.getrlimit(kind)[1]
+        bound = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+        resource.setrlimit(kind, (bound, bound))
 
 
 def read_exactly(handle: int, count: int) -> bytes:
@@ -54,7 +46,8 @@ def write_frame(handle: int, payload: bytes) -> None:
 
 
 def quiet_channels() -> tuple[int, int]:
-    """Numbers of our own channel; what a program prints goes nowhere, and it reads nothing."""
+    """Be ready; numbers of our own channel: what a program prints goes nowhere from now on, and it reads nothing."""
+    ready()
     inwards, outwards = posix.dup(0), posix.dup(1)
     nothing = posix.open("/dev/null", posix.O_RDWR)
     for number in range(3):
@@ -63,18 +56,14 @@ def quiet_channels() -> tuple[int, int]:
     return inwards, outwards
 
 
-def usual_names() -> None:
-    """What `site` would have added, without reading any settings."""
+def ready() -> None:
+    """Add what `site` would, say that it is ready, and wait for the limit of processor time, which is sent next."""
     import builtins  # noqa: PLC0415  (not left to the program as a name)
 
     sys.set_int_max_str_digits(0)  # contests ask for long numbers; time is limited anyway
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
-
-
-def ready() -> None:
-    """Say that it is ready, and wait for the limit of processor time in seconds, which is sent next."""
     posix.write(1, READY)
-    bind(resource.RLIMIT_CPU, int(read_exactly(0, 12)))
+    limit({"CPU": int(read_exactly(0, 12))})
 
 
 def run_program() -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # start-up time: every program waits for imports
     Opened: TypeAlias = Callable[[list[Any]], object]
     """Gives the proxy of a value that stayed on the other side."""
 
+MALFORMED = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError)
+"""What reading bytes that are not a value may raise."""
 MAX_DEPTH = 200
 _PLAIN_INT = 1 << 53
 
@@ -73,16 +75,8 @@ def pack(value: object, handle: Handle, depth: int) -> Any:
     return handle(value)
 
 
-def loads(payload: bytes, opened: Opened) -> Any:
-    """The value. Raises: ValueError, if these bytes are none."""
-    try:
-        return unpack(from_json(payload), opened)
-    except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError) as problem:
-        raise ValueError(f"not a value: {problem}") from problem
-
-
 def unpack(packed: Any, opened: Opened) -> Any:
-    """The other way round."""
+    """The other way round. Raises: one of MALFORMED, if these are not values."""
     if not isinstance(packed, list):
         if isinstance(packed, dict):
             raise ValueError("an object without a tag")  # noqa: TRY004  (bytes that are not a value)
@@ -119,9 +113,10 @@ _SCALARS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]]
         lambda value: [hex(value.numerator), hex(value.denominator)],
         lambda kind, parts: kind(*(int(part, 16) for part in parts)),
     ),
-    "datetime": ("datetime", lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
-    "date": ("datetime", lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
-    "time": ("datetime", lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    **dict.fromkeys(
+        ("datetime", "date", "time"),
+        ("datetime", lambda value: value.isoformat(), lambda kind, text: kind.fromisoformat(text)),
+    ),
     "timedelta": (
         "datetime",
         lambda value: [value.days, value.seconds, value.microseconds],
