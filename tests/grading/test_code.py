@@ -234,7 +234,7 @@ assert row[0] == 5
 
 async def test_names_of_the_preamble_are_known_to_the_check_and_those_of_the_program_are_asked_for() -> None:
     tests = of_checker(
-        "assert twice(2) == 4\nassert math.isclose(f(2), 4.0)\nassert helper(1) == 2",
+        "assert twice(2) == 4\nassert math.isclose(f(2), 4.0)\nclass C:\n    found = helper(1)\nassert C.found == 2",
         preamble="import math\ndef twice(x): return 2 * x\n",
     )
 

@@ -27,6 +27,7 @@ def test_outputs_that_are_equal(output: str, expected: str) -> None:
     [
         ("1", "2"), ("1 2", "12"), ("a\nb", "a\nc"), ("a", "a\nb"), ("a\nb", "a"), ("YES", "Yes"), ("1.0000001", "1"),
         ("0.333334", "0.33333"), ("0.333335", "0.333333"), ("nan", "NaN"), ("inf", "1e999"), ("a  b", "a b c"),
+        ("1.000000e9999999", "1.000000"),
     ],
 )  # fmt: skip
 def test_outputs_that_differ(output: str, expected: str) -> None:

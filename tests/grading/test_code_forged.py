@@ -52,32 +52,25 @@ async def outcome(*frames: bytes) -> tuple[str, str]:
     return verdict.outcome, verdict.reason
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        ["loaded", 5], ["loaded", None], ["loaded", "f"], ["loaded", [[]]], ["loaded", [5]], ["loaded", {"f": 1}],
-        ["loaded"], [[], 1], [{}, []], [None], [], 5, "loaded", {"loaded": []}, ["result", 5, []], ["stuck", "it"],
-        ["raised", 5, "it", True], ["raised", [], 5, True],
-    ],
-    ids=json.dumps,
-)  # fmt: skip
-async def test_a_forged_reply_to_loading_is_wrong(frame: Any) -> None:
-    assert await outcome(json.dumps(frame).encode()) == ("wrong", "the program wrote into the channel of its results")
+# fmt: off
+LOADING: list[Any] = [
+    ["loaded", 5], ["loaded", None], ["loaded", "f"], ["loaded", [[]]], ["loaded", [5]], ["loaded", {"f": 1}],
+    ["loaded"], [[], 1], [{}, []], [None], [], 5, "loaded", {"loaded": []}, ["result", 5, []], ["stuck", "it"],
+    ["raised", 5, "it", True], ["raised", [], 5, True],
+]
+CALLING: list[Any] = [
+    ["result", ["int", 5], []], ["result", ["int", [5]], []], ["result", [[], 1], []], ["result", {"a": 1}, []],
+    ["result", ["list", 5], []], ["result", ["Decimal", "x"], []], ["result", ["object", 5], []], ["stuck", 5],
+    ["result", ["dict", [1, 2, "1", 2]], []], ["raised", 5, 5, 5], ["loaded", 5], ["result", 5, 5],
+]
+# fmt: on
 
 
 @pytest.mark.parametrize(
-    "frame",
-    [
-        ["result", ["int", 5], []], ["result", ["int", [5]], []], ["result", [[], 1], []], ["result", {"a": 1}, []],
-        ["result", ["list", 5], []], ["result", ["Decimal", "x"], []], ["result", ["object", 5], []],
-        ["stuck", 5], ["raised", 5, 5, 5], ["loaded", 5], ["result", 5, 5],
-    ],
-    ids=json.dumps,
-)  # fmt: skip
-async def test_a_forged_reply_to_a_call_is_wrong(frame: Any) -> None:
-    found, _ = await outcome(LOADED, json.dumps(frame).encode())
-
-    assert found == "wrong"
+    ("is_loaded", "frame"), [*((False, frame) for frame in LOADING), *((True, frame) for frame in CALLING)]
+)
+async def test_a_forged_reply_to_loading_or_to_a_call_is_wrong(is_loaded: bool, frame: Any) -> None:
+    assert (await outcome(*[LOADED] * is_loaded, json.dumps(frame).encode()))[0] == "wrong"
 
 
 @pytest.mark.parametrize("value", [HUGE, [HUGE], {HUGE: 1}, {"a": -HUGE}], ids=lambda value: type(value).__name__)
@@ -100,15 +93,11 @@ COLLIDING = [["int", hex(number * (2**61 - 1))] for number in range(1, 40_000)]
         ["set", COLLIDING],
         ["dict", [part for number in COLLIDING for part in (number, 0)]],
         ["Fraction", [hex(3**2_000_000), hex(7**1_200_000)]],
-        ["dict", [1, 2, "1", 2]],
     ],
-    ids=["set", "dict", "fraction", "keys"],
+    ids=["set", "dict", "fraction"],
 )
-async def test_a_result_that_would_take_long_to_make_or_is_not_json_is_wrong_at_once(packed: list[Any]) -> None:
-    frame = json.dumps(["result", packed, []]).encode()
+async def test_a_result_that_would_take_long_to_make_is_wrong_at_once(packed: list[Any]) -> None:
     begun = time.process_time()
 
-    found, _ = await outcome(LOADED, frame)
-
-    assert found == "wrong"
+    assert (await outcome(LOADED, json.dumps(["result", packed, []]).encode()))[0] == "wrong"
     assert time.process_time() - begun < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -55,6 +56,16 @@ def test_one_sandbox_serves_several_event_loops() -> None:
     outputs = [asyncio.run(some()), asyncio.run(some())]
 
     assert outputs == [[b"1\n"] * 4] * 2
+
+
+@needs_sandbox
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives programs user ids")
+async def test_programs_of_two_sandboxes_have_different_user_ids() -> None:
+    source = "import os, time\ntime.sleep(0.5)\nprint(os.getuid())"
+
+    ran = await asyncio.gather(*(Sandbox(slots=1, limits=LIMITS).run(source) for _ in range(2)))
+
+    assert ran[0].output != ran[1].output
 
 
 @needs_sandbox

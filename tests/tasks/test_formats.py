@@ -162,15 +162,6 @@ def test_rlpr_asks_what_the_user_says_and_is_of_the_domain_text() -> None:
     assert {task.metadata["domain"] for task in (speed, plants, gas)} == {"text"}
 
 
-def test_humaneval_checks_the_function_it_asks_for() -> None:
-    task = load_tasks(DATA / "HumanEval.jsonl.gz")[0]
-
-    assert task.tests is not None
-    assert (task.tests.style, task.tests.entry_point) == ("program", "truncate_number")
-    assert task.tests.checker.endswith("\ncheck(truncate_number)\n")
-    assert task.gold.startswith(task.tests.preamble)
-
-
 @needs_sandbox
 @pytest.mark.parametrize("file", ["HumanEval.jsonl.gz", "mbpp.jsonl", "mbpp_sanitized.jsonl", "bigcodebench.jsonl"])
 async def test_the_reference_solution_is_right_and_an_empty_one_is_wrong(file: str) -> None:

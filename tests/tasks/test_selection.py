@@ -140,12 +140,6 @@ def test_a_number_is_shared_equally_and_the_rest_goes_to_the_first_domains() -> 
     assert len(select(candidates).tasks) == 60
 
 
-def test_a_domain_that_the_data_set_names_goes_before_the_kind() -> None:
-    task = Task(id="a", question="?", gold="75", metadata={"domain": "text"})
-
-    assert task.domain == "text"
-
-
 def test_near_duplicates_and_test_tasks_are_left_out_and_recorded() -> None:
     first = Task(id="a", question=DUPLICATED, gold="21")
     again = Task(id="b", question=DUPLICATED.replace("Monday", "Friday"), gold="21")

@@ -13,13 +13,13 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cache, partial
 from itertools import zip_longest
 from math import isclose, isnan
 from typing import Any, Final, get_args
 
-from wfdsl.grading.sandbox import Ran, Sandbox, SandboxFailed, SandboxMissing
+from wfdsl.grading.sandbox import Sandbox, SandboxFailed, SandboxMissing
 from wfdsl.grading.sandbox.inside.values import MALFORMED, dumps, from_json, to_json
 from wfdsl.grading.sandbox.process import BrokenOffError, Inside, time_limit
 from wfdsl.grading.sandbox.sandbox import Slot
@@ -85,7 +85,8 @@ async def run_tests(program: str, tests: CodeTests, slot: Slot) -> Verdict:
     """Run the tests of a program until one fails. Raises: SandboxFailed."""
     try:
         if tests.style == "stdin":
-            return await _run_stdin(program, tests, slot)
+            source = _after_preamble(program, tests.preamble)
+            return await _each_test(program, tests, partial(_check_run, slot, source, tests.timeout_s))
         if tests.style == "function":
             return await _run_function(program, tests, slot)
         return await _run_checker(program, tests, slot)
@@ -97,16 +98,6 @@ async def run_tests(program: str, tests: CodeTests, slot: Slot) -> Verdict:
         if slot.isolation.tier == "Landlock" and "PermissionError" in reason:
             return Verdict("unjudged", program, f"the sandbox without namespaces refuses what it does: {reason}")
         return Verdict("wrong", program, reason, problem.timed_out)
-
-
-async def _run_stdin(program: str, tests: CodeTests, slot: Slot) -> Verdict:
-    """Programs that read their input and print: a new process for each test."""
-    source = _after_preamble(program, tests.preamble)
-
-    async def check(given: str, expected: str) -> None:
-        _check_output(await slot.run(source, stdin=given, timeout_s=tests.timeout_s), expected, tests.timeout_s)
-
-    return await _each_test(program, tests, check)
 
 
 async def _run_function(program: str, tests: CodeTests, slot: Slot) -> Verdict:
@@ -172,8 +163,9 @@ def _after_preamble(program: str, preamble: str) -> str:
     return f"{futures}{preamble}{_FUTURE.sub('', program)}"
 
 
-def _check_output(ran: Ran, expected: str, timeout_s: float) -> None:
-    """Raises: _WrongError."""
+async def _check_run(slot: Slot, source: str, timeout_s: float, given: str, expected: str) -> None:
+    """A program that reads its input and prints, in a new process. Raises: _WrongError."""
+    ran = await slot.run(source, stdin=given, timeout_s=timeout_s)
     if ran.ending == "timeout":
         raise _past_limit(timeout_s)
     if ran.ending == "output":
@@ -198,7 +190,7 @@ async def _load(inside: Inside, program: str, tests: CodeTests, needed: list[str
 
 
 async def _check_call(inside: Inside, tests: CodeTests, given: str, expected: str) -> None:
-    """Raises: _WrongError."""
+    """A call of the function that was loaded. Raises: _WrongError."""
     request = dumps(["call", tests.entry_point, json.loads(given), {}], lambda _: [])  # JSON needs no handles
     kind, *rest = await _exchange(inside, request, tests.timeout_s, "result", "stuck", "raised")
     if kind == "raised":
@@ -305,18 +297,14 @@ def output_difference(output: str, expected: str) -> str:
 
 
 def _same_number(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    if max(len(one), len(other)) > _LONGEST_NUMBER:
-        return False
+    if one == other or max(len(one), len(other)) > _LONGEST_NUMBER:
+        return one == other
+    is_rounded = _ROUNDED.search(one) and _ROUNDED.search(other)  # as in contests; LiveCodeBench's runner refuses it
     try:
         found, wanted = Decimal(one), Decimal(other)
-    except InvalidOperation:
+        return found == wanted or bool(is_rounded and abs(found - wanted) <= _ROUNDING * max(Decimal(1), abs(wanted)))
+    except ArithmeticError:  # no numbers, or too large for a difference
         return False
-    if not (found.is_finite() and wanted.is_finite()):
-        return False
-    is_rounded = _ROUNDED.search(one) and _ROUNDED.search(other)  # as in contests; LiveCodeBench's runner refuses it
-    return found == wanted or (bool(is_rounded) and abs(found - wanted) <= _ROUNDING * max(Decimal(1), abs(wanted)))
 
 
 def same_result(found: Any, expected: Any) -> bool:
@@ -342,7 +330,7 @@ def _close(found: float, expected: float) -> bool:
 
 def _key(key: object) -> str:
     """A key as JSON has it, which knows texts only."""
-    return str(key).lower().replace("none", "null") if key is None or isinstance(key, bool) else _written(key, str)
+    return json.dumps(key) if key is None or isinstance(key, bool) else _written(key, str)
 
 
 def shown(value: object) -> str:

@@ -13,13 +13,10 @@ import pickle
 import re
 import zlib
 from contextlib import suppress
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from wfdsl.tasks.conversion import BadRow, Origin, Values, first, parsed, text, texts
 from wfdsl.tasks.task import Task
-
-Tests: TypeAlias = dict[str, Any]
-"""The values of a `CodeTests`, which the task checks."""
 
 _BIGCODEBENCH_TIMEOUT_S = 60.0  # our choice: its tests fit models and draw plots
 
@@ -113,7 +110,7 @@ def livecodebench(row: Values, origin: Origin) -> Task:
     )
 
 
-def tests_in(value: Any) -> Tests | None:
+def tests_in(value: Any) -> dict[str, Any] | None:
     """The tests in a value of a trainer's row: inputs and outputs, cases, or asserts; None if it has none."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         with suppress(BadRow):
@@ -132,14 +129,14 @@ def tests_in(value: Any) -> Tests | None:
     return None
 
 
-def _of_lists(name: Any, inputs: list[Any], outputs: list[Any]) -> Tests:
+def _of_lists(name: Any, inputs: list[Any], outputs: list[Any]) -> dict[str, Any]:
     """Of standard input and output, or of a function, whose results may each be in a list."""
     if name and all(isinstance(each, list) and len(each) == 1 for each in outputs):
         outputs = [each[0] for each in outputs]
     return _contest(str(name or ""), inputs, outputs)
 
 
-def _contest(name: str, inputs: list[Any], outputs: list[Any]) -> Tests:
+def _contest(name: str, inputs: list[Any], outputs: list[Any]) -> dict[str, Any]:
     """Tests that call a function with lists of arguments, if it has a name; else a program with standard input."""
     write = json.dumps if name else _lines
     return {
@@ -155,10 +152,10 @@ def _lines(value: Any) -> str:
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _checked(row: Values, origin: Origin, question: str, gold: str, tests: Tests, **metadata: Any) -> Task:
+def _checked(row: Values, origin: Origin, question: str, gold: str, tests: Values, **metadata: Any) -> Task:
     """A task whose tests are a checking text."""
-    tests = {"style": "program", **tests}
-    return origin.task(question, gold, "code", given_id=text(row, "task_id"), tests=tests, metadata=metadata)
+    made = {"style": "program", **tests}  # the fields of a `CodeTests`, which the task checks
+    return origin.task(question, gold, "code", given_id=text(row, "task_id"), tests=made, metadata=metadata)
 
 
 def _block(code: str) -> str:

@@ -74,8 +74,7 @@ def load_tasks(
     rows, split = _rows(name)
     if format is not None and format not in FORMATS:
         raise UsageError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")
-    named = format or ("fields" if columns else None)
-    chosen = FORMATS[named] if named else None
+    chosen = FORMATS.get(format or ("fields" if columns else ""))
     tasks: dict[str, Task] = {}
     places: dict[str, str] = {}
     for place, values in _sampled(rows, limit, seed):

@@ -71,9 +71,7 @@ def read_hub(wanted: str) -> Rows:
         datasets = import_module("datasets")
     except ImportError as error:
         raise UsageError(f'{wanted}: a data set needs the package datasets: pip install "datasets>=5,<6"') from error
-    found = _NAME.fullmatch(wanted)
-    assert found is not None  # since `hub_name` gave it
-    name, config, split = found.groups()
+    name, config, split = (part or None for part in _NAME.findall(wanted)[0])
     try:
         if config and config.endswith(".jsonl"):
             data = datasets.load_dataset("json", data_files=f"hf://datasets/{name}/{config}", split="train")

@@ -129,19 +129,17 @@ class Inside:
 
     async def wait_ready(self) -> None:
         """Wait until the interpreter is ready. Raises: SandboxFailed."""
-        await self.send(self.code)
         try:
             async with asyncio.timeout(START_S):
-                word = await self.stdout.readexactly(len(READY))
+                await self.send(self.code)
+                if await self.stdout.readline() == READY:
+                    return
+                await self.read_all(self.stderr, self.errors)
         except TimeoutError as problem:
             late = f"the sandbox did not start within {START_S:g} s: this machine is too busy"
             raise SandboxFailed(late) from problem
-        except asyncio.IncompleteReadError as problem:
-            await self.read_all(self.stderr, self.errors)
-            said = self.errors.decode("utf-8", "replace").strip()[-600:]
-            raise SandboxFailed(f"the sandbox did not start: {said or 'it said nothing'}") from problem
-        if word != READY:
-            raise SandboxFailed(f"the sandbox began with {word!r}")
+        said = self.errors.decode("utf-8", "replace").strip()[-600:]
+        raise SandboxFailed(f"the sandbox did not start: {said or 'it said nothing'}")
 
     def usage(self) -> Usage:
         """What it and all processes that it started use."""

@@ -7,6 +7,7 @@ process gains nothing: whatever it writes is compared with values that it never 
 from __future__ import annotations
 
 import builtins
+import operator
 import sys
 from typing import TYPE_CHECKING
 
@@ -60,27 +61,19 @@ class Candidate:
         return self.kept[number]
 
     def answer(self, payload: bytes) -> bytes:
-        """The reply to an operation on a target: its result with what became of the arguments, or an exception."""
-        operation, path, arguments, named = unpack(from_json(payload), self.opened)
+        """The reply to an operation on a target, by the name of its function in `operator` or of a built-in one.
+
+        Its result with what became of the arguments, or an exception.
+        """
+        name, path, arguments, named = unpack(from_json(payload), self.opened)
+        operation = getattr(operator, name, None) or getattr(builtins, name)
         try:
-            result = _OPERATIONS[operation](self.target(path), *arguments, **named)
+            result = operation(self.target(path), *arguments, **named)
             return to_json(["result", pack(result, self.keep, 0), [pack(one, self.keep, 0) for one in arguments]])
         except CannotTravelError as problem:
             return to_json(["stuck", str(problem)])
         except BaseException as problem:  # noqa: BLE001  (whatever a program raises is its result)
             return to_json(failure(problem))
-
-
-_OPERATIONS: dict[str, Any] = {
-    "call": lambda found, /, *arguments, **named: found(*arguments, **named),
-    "next": next,
-    "iter": iter,
-    "len": len,
-    "get": getattr,
-    "set": setattr,
-    "item": lambda x, key: x[key],
-    "set item": lambda x, key, value: x.__setitem__(key, value),
-}
 
 
 def compiled(preamble: str, program: str) -> list[CodeType]:

@@ -90,9 +90,9 @@ class Remote:
     __call__ = _asks("call")
     __iter__ = _asks("iter")
     __len__ = _asks("len")
-    __getitem__ = _asks("item")
-    __setitem__ = _asks("set item")
-    __setattr__ = _asks("set")
+    __getitem__ = _asks("getitem")
+    __setitem__ = _asks("setitem")
+    __setattr__ = _asks("setattr")
 
     def __bool__(self) -> bool:
         return True
@@ -100,7 +100,7 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return self._line.ask("get", self._number, (name,), {})
+        return self._line.ask("getattr", self._number, (name,), {})
 
 
 class RemoteIterator(Remote):
