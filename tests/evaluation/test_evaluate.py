@@ -289,29 +289,29 @@ def test_a_policy_may_say_what_is_the_dearest_that_it_may_run() -> None:
 async def test_nodes_share_the_trials_and_keep_clients_open_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """With actors in this process; `tests/engines/test_ray.py` has Ray's own."""
 
-    def made(node: Any) -> Any:
-        return SimpleNamespace(remote=lambda *args, **more: actor_of(node(*args, **more)))
-
-    def actor_of(node: Any) -> Any:
-        return SimpleNamespace(run=SimpleNamespace(remote=node.run))
+    class Actor:
+        def __init__(self, node: Any) -> None:
+            self.run = SimpleNamespace(remote=node.run)
 
     nodes = [{"Alive": True, "Resources": {"CPU": 1.0}}] * 2
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(remote=lambda **_: made, nodes=lambda: nodes))  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "ray.exceptions", SimpleNamespace(RayError=OSError))  # type: ignore[arg-type]
-    monkeypatch.delitem(sys.modules, "wfdsl.evaluation.ray_engine", raising=False)
+    remote = lambda **_: lambda made: SimpleNamespace(remote=lambda *args, **more: Actor(made(*args, **more)))  # noqa: E731
+    for name, module in (
+        ("ray", SimpleNamespace(remote=remote, nodes=lambda: nodes)),
+        ("ray.exceptions", SimpleNamespace(RayError=OSError)),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)  # type: ignore[arg-type]
     engine = import_module("wfdsl.evaluation.ray_engine")
     monkeypatch.delitem(sys.modules, "wfdsl.evaluation.ray_engine")
-    users, closed, found = Counter[str](), [], list[Trial]()
+    users, found = [0], list[Trial]()
 
     class Held(WorkflowPolicy):
         @asynccontextmanager
         async def open(self) -> AsyncIterator[None]:
-            users["now"] += 1
+            users.append(users[-1] + 1)
             try:
                 yield
             finally:
-                users["now"] -= 1
-                closed.append(users["now"] == 0)
+                users.append(users[-1] - 1)
 
     what = evaluation(pool_of(["42"])[0], policies={"held": Held(ONE)}, count=9)
 
@@ -319,4 +319,4 @@ async def test_nodes_share_the_trials_and_keep_clients_open_until_they_end(monke
 
     assert sorted(trial.key for trial in found) == sorted(what.trials())
     assert {trial.outcome for trial in found} == {"right"}
-    assert True not in closed
+    assert 0 not in users[1:]
