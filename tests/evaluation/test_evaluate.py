@@ -12,8 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from pydantic import TypeAdapter
 
 from tests.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks, trials_of
 from wfdsl.conductor.conductor import Conductor
@@ -228,7 +230,7 @@ async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
     (trial,), _ = await trials_of(evaluation(pool, policies={"vote": MajorityVote(n=3)}, count=1))
 
     assert (trial.calls, trial.steps, trial.workers) == (3, 3, {"ann": 3})
-    assert Trial.from_json(trial.to_json()) == trial
+    assert TypeAdapter(Trial).validate_json(trial.to_json()) == trial
 
 
 def _lasting(trial: Trial) -> tuple[Any, ...]:
@@ -289,17 +291,14 @@ def test_a_policy_may_say_what_is_the_dearest_that_it_may_run() -> None:
 async def test_nodes_share_the_trials_and_keep_clients_open_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """With actors in this process; `tests/engines/test_ray.py` has Ray's own."""
 
-    class Actor:
-        def __init__(self, node: Any) -> None:
-            self.run = SimpleNamespace(remote=node.run)
+    def actor(node: Any) -> Any:
+        return SimpleNamespace(run=SimpleNamespace(remote=node.run))
 
-    nodes = [{"Alive": True, "Resources": {"CPU": 1.0}}] * 2
-    remote = lambda **_: lambda made: SimpleNamespace(remote=lambda *args, **more: Actor(made(*args, **more)))  # noqa: E731
-    for name, module in (
-        ("ray", SimpleNamespace(remote=remote, nodes=lambda: nodes)),
-        ("ray.exceptions", SimpleNamespace(RayError=OSError)),
-    ):
-        monkeypatch.setitem(sys.modules, name, module)  # type: ignore[arg-type]
+    ray = MagicMock(nodes=lambda: [{"Alive": True, "Resources": {"CPU": 1.0}}] * 2)
+    ray.remote.return_value = lambda made: SimpleNamespace(remote=lambda *args, **more: actor(made(*args, **more)))
+    ray.exceptions.RayError = OSError
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)
     engine = import_module("wfdsl.evaluation.ray_engine")
     monkeypatch.delitem(sys.modules, "wfdsl.evaluation.ray_engine")
     users, found = [0], list[Trial]()

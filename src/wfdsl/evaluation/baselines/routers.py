@@ -176,17 +176,17 @@ class RouterDC(Fitted):
         def score(net: Any, vectors: Any) -> Any:
             return normal(net[0](vectors), dim=-1) @ normal(net[1].weight, dim=-1).T
 
+        def contrast(likeness: Any, alike: Any, others: Any) -> Any:
+            against = torch.where(others, likeness.exp(), 0.0).sum(1, keepdim=True)
+            return torch.where(alike, torch.log1p(against / likeness.exp()), 0.0).sum() / len(likeness)
+
         def loss(net: Any, rows: Any) -> Any:
-            likeness = score(net, places[rows]) / TEMPERATURE
-            wrong = torch.where(bad[rows], likeness.exp(), 0.0).sum(1, keepdim=True)
-            by_worker = torch.where(good[rows], torch.log1p(wrong / likeness.exp()), 0.0).sum() / len(rows)
             vectors, kinds = normal(net[0](places[rows]), dim=-1), groups[rows]
             chosen = torch.randint(len(rows), (len(rows), OTHERS + 1), generator=draws)
-            alike = (vectors[:, None, :] * vectors[chosen]).sum(-1) / TEMPERATURE
+            likeness = (vectors[:, None, :] * vectors[chosen]).sum(-1) / TEMPERATURE
             same = kinds[chosen] == kinds[:, None]
-            others = torch.where(same, 0.0, alike.exp()).sum(1, keepdim=True)
-            by_group = torch.where(same, torch.log1p(others / alike.exp()), 0.0).sum() / len(rows)
-            return by_worker + by_group
+            by_worker = contrast(score(net, places[rows]) / TEMPERATURE, good[rows], bad[rows])
+            return by_worker + contrast(likeness, same, ~same)
 
         net = _trained(build, loss, len(places), torch)
 

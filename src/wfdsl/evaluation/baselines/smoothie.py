@@ -35,12 +35,8 @@ class SmoothieIndependent(Fitted):
     simplifies = "replies only are embedded, without the question, which shifts all alike"
 
     async def fitted(self, training_set: TrainingSet) -> Router:
-        """Compare the replies.
-
-        Raises:
-            UsageError: the pool has fewer than three workers, of which the method needs to hear.
-        """
-        workers, known = await _compared(training_set)
+        """Compare the replies; raises what `compared` does."""
+        workers, known = await compared(training_set)
         found = alone(workers[_least(known)])
         return lambda _: found
 
@@ -57,12 +53,8 @@ class SmoothieDependent(Fitted):
     k: int = option(20, "validation questions that are looked at besides the question itself", ge=1)
 
     async def fitted(self, training_set: TrainingSet) -> Router:
-        """Compare the replies, and place the questions.
-
-        Raises:
-            UsageError: the pool has fewer than three workers, of which the method needs to hear.
-        """
-        workers, known = await _compared(training_set)
+        """Compare the replies, and place the questions; raises what `compared` does."""
+        workers, known = await compared(training_set)
         name = f"smoothie@{self.k} {training_set.key[:20]}"
 
         def chosen(question: str) -> Selection:
@@ -79,8 +71,12 @@ class SmoothieDependent(Fitted):
         return [Workflow(tuple(Step(worker, SOLVE) for worker in workers_of(pool)))]
 
 
-async def _compared(training_set: TrainingSet) -> tuple[tuple[int, ...], list[Vectors]]:
-    """The workers, and the distances of their replies by question."""
+async def compared(training_set: TrainingSet) -> tuple[tuple[int, ...], list[Vectors]]:
+    """The workers, and the distances of their replies by question.
+
+    Raises:
+        UsageError: the pool has fewer than three workers, of which the method needs to hear.
+    """
     workers, pool = workers_of(training_set.pool), training_set.pool
     if len(workers) < 3:
         raise UsageError(
