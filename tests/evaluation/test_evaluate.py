@@ -22,8 +22,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.voting import MajorityVote
-from wfdsl.evaluation.estimate import estimate_policies, estimate_text
-from wfdsl.evaluation.evaluate import final_part
+from wfdsl.evaluation.evaluate import estimate_policies, estimate_text, final_part
 from wfdsl.evaluation.statistics import accuracy_of, difference_of
 from wfdsl.evaluation.trials import Trial
 from wfdsl.grading.verdict import Verdict

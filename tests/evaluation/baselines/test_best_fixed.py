@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.evaluation.toys import trial
 from wfdsl import CheckConfig, analyze, dumps
-from wfdsl.evaluation.baselines.baseline import alone
+from wfdsl.evaluation.baselines.baseline import INSTRUCTIONS, SUBTASKS, alone
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind, Search, edited
-from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, SUBTASKS
 from wfdsl.evaluation.trials import Trial
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call

@@ -14,10 +14,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
+from wfdsl.evaluation.baselines.baseline import INSTRUCTIONS, TEAMS, alone, chain, team, workers_of
 from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.evaluation.baselines.routers import Counts, ranked, share_of
-from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, TEAMS, team
 from wfdsl.evaluation.trials import Trial
 from wfdsl.graph import graph_of
 from wfdsl.language.workflow import Step, Workflow
