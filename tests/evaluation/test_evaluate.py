@@ -12,16 +12,17 @@ from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from pydantic import TypeAdapter
 
 from tests.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks, trials_of
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.voting import MajorityVote
-from wfdsl.evaluation.estimate import estimate_policies, estimate_text
-from wfdsl.evaluation.evaluate import final_part
+from wfdsl.evaluation.evaluate import estimate_policies, estimate_text, final_part
 from wfdsl.evaluation.statistics import accuracy_of, difference_of
 from wfdsl.evaluation.trials import Trial
 from wfdsl.grading.verdict import Verdict
@@ -228,7 +229,7 @@ async def test_a_vote_counts_the_attempts_and_not_its_own_counting() -> None:
     (trial,), _ = await trials_of(evaluation(pool, policies={"vote": MajorityVote(n=3)}, count=1))
 
     assert (trial.calls, trial.steps, trial.workers) == (3, 3, {"ann": 3})
-    assert Trial.from_json(trial.to_json()) == trial
+    assert TypeAdapter(Trial).validate_json(trial.to_json()) == trial
 
 
 def _lasting(trial: Trial) -> tuple[Any, ...]:
@@ -289,29 +290,26 @@ def test_a_policy_may_say_what_is_the_dearest_that_it_may_run() -> None:
 async def test_nodes_share_the_trials_and_keep_clients_open_until_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """With actors in this process; `tests/engines/test_ray.py` has Ray's own."""
 
-    def made(node: Any) -> Any:
-        return SimpleNamespace(remote=lambda *args, **more: actor_of(node(*args, **more)))
-
-    def actor_of(node: Any) -> Any:
+    def actor(node: Any) -> Any:
         return SimpleNamespace(run=SimpleNamespace(remote=node.run))
 
-    nodes = [{"Alive": True, "Resources": {"CPU": 1.0}}] * 2
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(remote=lambda **_: made, nodes=lambda: nodes))  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "ray.exceptions", SimpleNamespace(RayError=OSError))  # type: ignore[arg-type]
-    monkeypatch.delitem(sys.modules, "wfdsl.evaluation.ray_engine", raising=False)
+    ray = MagicMock(nodes=lambda: [{"Alive": True, "Resources": {"CPU": 1.0}}] * 2)
+    ray.remote.return_value = lambda made: SimpleNamespace(remote=lambda *args, **more: actor(made(*args, **more)))
+    ray.exceptions.RayError = OSError
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)
     engine = import_module("wfdsl.evaluation.ray_engine")
     monkeypatch.delitem(sys.modules, "wfdsl.evaluation.ray_engine")
-    users, closed, found = Counter[str](), [], list[Trial]()
+    users, found = [0], list[Trial]()
 
     class Held(WorkflowPolicy):
         @asynccontextmanager
         async def open(self) -> AsyncIterator[None]:
-            users["now"] += 1
+            users.append(users[-1] + 1)
             try:
                 yield
             finally:
-                users["now"] -= 1
-                closed.append(users["now"] == 0)
+                users.append(users[-1] - 1)
 
     what = evaluation(pool_of(["42"])[0], policies={"held": Held(ONE)}, count=9)
 
@@ -319,4 +317,4 @@ async def test_nodes_share_the_trials_and_keep_clients_open_until_they_end(monke
 
     assert sorted(trial.key for trial in found) == sorted(what.trials())
     assert {trial.outcome for trial in found} == {"right"}
-    assert True not in closed
+    assert 0 not in users[1:]

@@ -148,19 +148,16 @@ def test_a_whole_line_that_is_no_result_is_named(tmp_path: Path, line: str) -> N
 
 
 def test_costs_of_fitting_are_kept_beside_those_of_earlier_sessions(tmp_path: Path) -> None:
-    for policies in (
-        {"plain": fitted(None)},
-        {"a": fitted(FitCost(6, 90, 0.25)), "b": fitted(FitCost(1, 2, None))},
-        {"c": fitted(FitCost(3, 4, 0.5)), "plain": fitted(None)},
-    ):
-        before = read_fit_costs(tmp_path)
-        with kept_in(tmp_path, policies):
+    costs = {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None), "c": FitCost(3, 4, 0.5)}
+    with kept_in(tmp_path, {"plain": fitted(None)}):
+        pass
+    assert not (tmp_path / FIT_COSTS).exists()
+
+    for names in ("ab", "c"):
+        with kept_in(tmp_path, {"plain": fitted(None), **{name: fitted(costs[name]) for name in names}}):
             pass
 
-    assert (before.keys(), read_fit_costs(tmp_path)) == (
-        {"a", "b"},
-        {"a": FitCost(6, 90, 0.25), "b": FitCost(1, 2, None), "c": FitCost(3, 4, 0.5)},
-    )
+    assert read_fit_costs(tmp_path) == costs
 
 
 def test_a_conductor_costs_what_its_training_has_cost(tmp_path: Path) -> None:

@@ -24,8 +24,7 @@ from wfdsl.cli.output import FAILED, SPENT, Interrupted, print_json
 from wfdsl.cli.task_options import tasks_of
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitting import Fitted
-from wfdsl.evaluation.estimate import estimate_policies, estimate_text
-from wfdsl.evaluation.evaluate import evaluate
+from wfdsl.evaluation.evaluate import estimate_policies, estimate_text, evaluate
 from wfdsl.evaluation.manifest import begin_folder, is_simulated, kept_in, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.report import Report, read_report, write_summaries

@@ -69,11 +69,11 @@ class Standing:
     """Per sample: US dollars by the price list, or tokens where a price is not known."""
     in_usd: bool
     """Whether the cost is dollars."""
-    learned: FitCost | None
+    learned: FitCost | None = None
     """What it has learned from; None if it has learned nothing."""
-    efficient: bool
+    efficient: bool = True
     """Whether no other policy is as good for less, or better for as much."""
-    rival: Rival | None
+    rival: Rival | None = None
     """None if nothing else costs as little."""
 
     @property
@@ -81,6 +81,11 @@ class Standing:
         """Its accuracy, calls and cost, by the names of their columns."""
         cost = {"cost": dollars(self.cost)} if self.in_usd else {"tokens": f"{self.cost:,.0f}"}
         return {"accuracy": percent(self.accuracy), "calls": f"{self.calls:.2f}", **cost}
+
+    def beats(self, other: Standing) -> bool:
+        """Whether it is at least as good for no more, and better in one of the two."""
+        its, mine = ((each.cost, -each.accuracy.value) for each in (other, self))
+        return its != mine and its[0] >= mine[0] and its[1] >= mine[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +117,11 @@ def standings_in(reports: Sequence[Report], *, among: Sequence[str] = EVERYONE) 
             raise UsageError(f"two of the folders have a policy {name!r}: evaluate it once")
     learned = {name: cost for report in reports for name, cost in report.fit_costs.items()}
     field = _Field([trial for report in reports for trial in report.trials], counts)
-    rivals = named(among, field.costs)
-    return [field.standing(name, rivals, learned.get(name)) for name in field.costs]
+    rivals = named(among, field.standings)
+    return [
+        replace(each, learned=learned.get(name), rival=field.rival(name, rivals, each.cost))
+        for name, each in field.standings.items()
+    ]
 
 
 class _Field:
@@ -133,34 +141,21 @@ class _Field:
         self._scores = {name: [own[task] for task in self.common] for name, own in scores.items()}
         tasks = set(self.common)
         summary = summarise((trial for trial in trials if trial.task_hash in tasks), policies=list(scores))
-        self._in_usd = cost_in_usd(summary.policies)
-        by_cost = sorted(summary.policies, key=lambda each: each.cost(in_usd=self._in_usd))
-        self._policies = {each.policy: each for each in by_cost}
-        self.costs = {each.policy: each.cost(in_usd=self._in_usd) for each in by_cost}
-        """From the cheapest."""
-        self._averages = {name: each.average for name, each in self._policies.items() if each.average is not None}
-
-    def standing(self, policy: str, rivals: Collection[str], learned: FitCost | None = None) -> Standing:
-        """A policy among all, with what some of them reach at its cost."""
-        return Standing(
-            policy=policy,
-            accuracy=self._averages[policy],
-            calls=self._policies[policy].calls,
-            cost=self.costs[policy],
-            in_usd=self._in_usd,
-            learned=learned,
-            efficient=not any(self._beats(other, policy) for other in self.costs),
-            rival=self.rival(policy, rivals, self.costs[policy]),
-        )
-
-    def _beats(self, other: str, one: str) -> bool:
-        """Whether another policy is at least as good for no more, and better in one of the two."""
-        its, mine = ((self.costs[name], -self._averages[name].value) for name in (other, one))
-        return its != mine and its[0] <= mine[0] and its[1] <= mine[1]
+        in_usd = cost_in_usd(summary.policies)
+        found = [
+            Standing(each.policy, each.average, each.calls, each.cost(in_usd=in_usd), in_usd)
+            for each in summary.policies
+            if each.average is not None
+        ]
+        self.standings = {
+            each.policy: replace(each, efficient=not any(other.beats(each) for other in found))
+            for each in sorted(found, key=lambda each: each.cost)
+        }
+        """From the cheapest, without rivals."""
 
     def rival(self, policy: str, rivals: Collection[str], cost: float) -> Rival | None:
         """The best that others reach at a cost, of equally good ones the cheapest; None if none costs as little."""
-        costs = {name: each for name, each in self.costs.items() if name in rivals and name != policy}
+        costs = {name: each.cost for name, each in self.standings.items() if name in rivals and name != policy}
         mixtures = [(name, name, 1.0) for name in costs if costs[name] <= cost]
         mixtures += [
             (cheap, dear, (costs[dear] - cost) / (costs[dear] - costs[cheap]))
@@ -202,12 +197,13 @@ def room_among(trials: Sequence[Trial], among: Sequence[str]) -> Room:
             by_task[trial.task_hash].append(trial)
     picked = [replace(trial, policy=_CHOICE) for trial in _picked(list(by_task.values()), among)]
     field = _Field([*chain.from_iterable(by_task.values()), *picked], [*names, _CHOICE])
-    cost = max(field.costs[_CHOICE], min(field.costs[name] for name in names))  # the cheapest is always a rival
+    choice = field.standings[_CHOICE]
+    cost = max(choice.cost, min(field.standings[name].cost for name in names))  # the cheapest is always a rival
     rival = field.rival(_CHOICE, names, cost)
     assert rival is not None
     certain = rival.difference.high < WORTH or rival.difference.low > 0
     verdict: Verdict = "not known" if not certain else "room" if rival.difference.value >= WORTH else "no room"
-    return Room(tuple(among), len(by_task), replace(field.standing(_CHOICE, ()), rival=rival), verdict)
+    return Room(tuple(among), len(by_task), replace(choice, rival=rival), verdict)
 
 
 def _picked(tasks: Sequence[Sequence[Trial]], among: Sequence[str]) -> Iterator[Trial]:

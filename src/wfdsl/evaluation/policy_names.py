@@ -42,8 +42,13 @@ from wfdsl.evaluation.baselines.baseline import (
     workers_of,
 )
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
-from wfdsl.evaluation.baselines.routers import Cascade, NearestNeighbours, RouterDC
-from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent
+from wfdsl.evaluation.baselines.routers import (
+    Cascade,
+    NearestNeighbours,
+    RouterDC,
+    SmoothieDependent,
+    SmoothieIndependent,
+)
 from wfdsl.evaluation.baselines.voting import LongContext, MajorityVote, RandomRouter
 from wfdsl.own_code import file_of
 from wfdsl.settings import Option, Table, closest, did_you_mean, option, options_of, to_table

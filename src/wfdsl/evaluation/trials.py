@@ -176,15 +176,6 @@ class Trial:
         plain = {**_TRIAL.dump_python(self), "steps": self.steps, "topology": self.topology}
         return as_unicode(json.dumps(plain, ensure_ascii=False))
 
-    @classmethod
-    def from_json(cls, line: str | bytes) -> Trial:
-        """The inverse of `to_json`.
-
-        Raises:
-            ValidationError: these are not a trial's values.
-        """
-        return _TRIAL.validate_json(line)
-
 
 _TRIAL: Final = TypeAdapter(Trial)
 
@@ -256,7 +247,7 @@ def read_trials(folder: Path) -> dict[TrialKey, Trial]:
     trials: dict[TrialKey, Trial] = {}
     for number, line in enumerate(whole_lines(path).splitlines(), start=1):
         try:
-            trial = Trial.from_json(line)
+            trial = _TRIAL.validate_json(line)
         except ValidationError as error:
             problem = " ".join(first_problem(error)).strip()
             raise UsageError(f"{path}:{number}: this is not a result ({problem}); remove the line") from error

@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, Final, TypeAlias
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.teams import random_workflow
+from wfdsl.evaluation.baselines.baseline import random_workflow
 from wfdsl.files import write_whole
 from wfdsl.language.completion import print_completion
 from wfdsl_rl.scoring import require_scores

@@ -9,10 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evaluation.toys import trial
 from wfdsl import CheckConfig, analyze, dumps
-from wfdsl.evaluation.baselines.baseline import alone
+from wfdsl.evaluation.baselines.baseline import INSTRUCTIONS, SUBTASKS, alone
 from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind, Search, edited
-from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, SUBTASKS
+from wfdsl.evaluation.trials import Trial
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call
 from wfdsl.tasks.task import Task
@@ -64,17 +65,17 @@ async def test_each_kind_of_question_gets_its_own_workflow() -> None:
 async def test_the_search_ends_with_its_calls_or_with_nothing_new_and_never_measures_twice() -> None:
     asked: list[tuple[Workflow, int]] = []
 
-    async def measure(workflow: Workflow, chosen: Sequence[int]) -> list[bool | None]:
-        asked.extend((workflow, at) for at in chosen)
-        return [None] * len(chosen)
+    async def results(workflows: Sequence[Workflow], chosen: Sequence[int]) -> list[list[Trial]]:
+        asked.extend((workflow, at) for workflow in workflows for at in chosen)
+        return [[trial(outcome="unjudged")] * len(chosen)]
 
-    search = Search(measure, range(100), (0, 1, 2), 5000, 4, random.Random(0))
+    search = Search(results, range(100), (0, 1, 2), 5000, 4, random.Random(0))
     await search.run([alone(0)])
 
     assert len(asked) == len(set(asked))
     assert search.spent == sum(len(workflow) for workflow, _ in asked[100:])
     assert 5000 <= search.spent < 5000 + 24 * 4 * 100
-    nothing_new = Search(measure, range(2), (0,), 10**9, 1, random.Random(0))
+    nothing_new = Search(results, range(2), (0,), 10**9, 1, random.Random(0))
     assert len(await nothing_new.run([alone(0)])) <= 4
     assert 0 < nothing_new.spent <= 2 * sum(map(len, INSTRUCTIONS.values()))
 

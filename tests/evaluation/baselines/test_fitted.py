@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import alone
+from wfdsl.evaluation.baselines.baseline import alone, team
 from wfdsl.evaluation.baselines.fitting import Fitted, TrainingSet, embed, nearest
 from wfdsl.evaluation.baselines.routers import Cascade, Counts, NearestNeighbours, RouterDC, fitting_k
-from wfdsl.evaluation.baselines.teams import team
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.trials import Evaluation, spent_on

@@ -9,7 +9,7 @@ import pytest
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitting import Fitted
-from wfdsl.evaluation.baselines.smoothie import SmoothieDependent, SmoothieIndependent, scatter
+from wfdsl.evaluation.baselines.routers import SmoothieDependent, SmoothieIndependent, scatter
 from wfdsl.protocols import Call
 
 from .toys import Asked, staff, tasks

@@ -12,19 +12,17 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
-from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
+from wfdsl.evaluation.baselines.baseline import INSTRUCTIONS, TEAMS, alone, chain, team, workers_of
 from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
 from wfdsl.evaluation.baselines.routers import Counts, ranked, share_of
-from wfdsl.evaluation.baselines.teams import INSTRUCTIONS, TEAMS, team
+from wfdsl.evaluation.trials import Trial
 from wfdsl.graph import graph_of
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
-Measure: TypeAlias = Callable[[Workflow, Sequence[int]], Awaitable[Sequence[bool | None]]]
-"""Right or wrong of a workflow on some tasks, given by their indices; None where nothing was judged."""
 SHAPES: Final = tuple(shape for shape in TEAMS if len(shape) > 1)
 NEIGHBOURS: Final = 5
 """Validation questions whose kinds decide the kind of a question; our choice."""
@@ -65,13 +63,9 @@ class BestFixed(Fitted):
     async def _search(
         self, training_set: TrainingSet, tasks: Sequence[int], calls: int, start: Sequence[Workflow]
     ) -> list[Workflow]:
-        async def measure(workflow: Workflow, asked: Sequence[int]) -> list[bool | None]:
-            [results] = await training_set.results([workflow], asked)
-            return [result.right for result in results]
-
         chance = random.Random(f"search {training_set.key}")
         order, workers = chance.sample(tasks, len(tasks)), workers_of(training_set.pool)
-        return await Search(measure, order, workers, calls, self.max_steps, chance).run(start)
+        return await Search(training_set.results, order, workers, calls, self.max_steps, chance).run(start)
 
     def dearest(self, pool: Pool) -> list[Workflow]:
         """The longest workflow of each worker."""
@@ -113,7 +107,8 @@ class BestFixedByKind(BestFixed):
 class Search:
     """A search on some tasks, with what has been measured so far."""
 
-    measure: Measure
+    results: Callable[[Sequence[Workflow], Sequence[int]], Awaitable[list[list[Trial]]]]
+    """Of workflows on some tasks, as `TrainingSet.results` gives them."""
     tasks: Sequence[int]
     """Indices of the tasks, in an order that is random."""
     workers: Sequence[int]
@@ -157,7 +152,8 @@ class Search:
     async def _on(self, workflow: Workflow, tasks: Sequence[int]) -> None:
         known = self._outcomes[workflow]
         new = [task for task in tasks if task not in known]
-        known.update(zip(new, await self.measure(workflow, new), strict=True))
+        [results] = await self.results([workflow], new)
+        known.update(zip(new, (each.right for each in results), strict=True))
         self.spent += len(workflow) * len(new)
 
     def _children(self) -> list[Workflow]:

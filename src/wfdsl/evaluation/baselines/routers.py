@@ -1,25 +1,34 @@
-"""Routers fitted on right and wrong answers: the best worker nearby, a cascade of teams, and RouterDC.
+"""Routers: the best worker nearby, a cascade of teams, RouterDC, and Smoothie, which needs no gold answers.
 
 The cascade makes two choices for each question: how workers work together, and who they are. Each stage is a count: how
 often its choices were right on the validation tasks nearest to the question. The first stage is counted with the
 workers that are best overall, the second one by what workers do alone.
 
 RouterDC trains a small network over the question's vector with two contrastive losses; torch is imported for it.
+
+Smoothie estimates how good workers are from how near their replies are to each other. If replies scatter independently
+around an unseen true one, the mean square distance of two workers' replies is the sum of their own distances from it.
+Three workers give three such sums, and so each one's own distance; the mean is taken over all pairs of other workers.
+The worker with the smallest distance is the best. Source: arXiv 2412.04692. `smoothie-independent` is its
+Smoothie-Global, `smoothie-dependent` its Smoothie-Local.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Final
 
-from wfdsl.evaluation.baselines.baseline import alone, chain, workers_of
+from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.baseline import SOLVE, TEAMS, alone, chain, team, workers_of
 from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet, Vectors, embed, nearest
-from wfdsl.evaluation.baselines.teams import TEAMS, team
+from wfdsl.evaluation.baselines.voting import Selection
 from wfdsl.evaluation.trials import Trial
 from wfdsl.installation import require_packages
-from wfdsl.language.workflow import Workflow
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
@@ -176,17 +185,17 @@ class RouterDC(Fitted):
         def score(net: Any, vectors: Any) -> Any:
             return normal(net[0](vectors), dim=-1) @ normal(net[1].weight, dim=-1).T
 
+        def contrast(likeness: Any, alike: Any, others: Any) -> Any:
+            against = torch.where(others, likeness.exp(), 0.0).sum(1, keepdim=True)
+            return torch.where(alike, torch.log1p(against / likeness.exp()), 0.0).sum() / len(likeness)
+
         def loss(net: Any, rows: Any) -> Any:
-            likeness = score(net, places[rows]) / TEMPERATURE
-            wrong = torch.where(bad[rows], likeness.exp(), 0.0).sum(1, keepdim=True)
-            by_worker = torch.where(good[rows], torch.log1p(wrong / likeness.exp()), 0.0).sum() / len(rows)
             vectors, kinds = normal(net[0](places[rows]), dim=-1), groups[rows]
             chosen = torch.randint(len(rows), (len(rows), OTHERS + 1), generator=draws)
-            alike = (vectors[:, None, :] * vectors[chosen]).sum(-1) / TEMPERATURE
+            likeness = (vectors[:, None, :] * vectors[chosen]).sum(-1) / TEMPERATURE
             same = kinds[chosen] == kinds[:, None]
-            others = torch.where(same, 0.0, alike.exp()).sum(1, keepdim=True)
-            by_group = torch.where(same, torch.log1p(others / alike.exp()), 0.0).sum() / len(rows)
-            return by_worker + by_group
+            by_worker = contrast(score(net, places[rows]) / TEMPERATURE, good[rows], bad[rows])
+            return by_worker + contrast(likeness, same, ~same)
 
         net = _trained(build, loss, len(places), torch)
 
@@ -239,3 +248,94 @@ def _clusters(places: Any, torch: Any) -> Any:
         centres = torch.nn.functional.normalize(sums, dim=1)
         groups = (places @ centres.T).argmax(1)
     return groups
+
+
+_RULE: Final = "Give the answer of the worker whose replies scatter least, here and on the nearest known questions."
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothieIndependent(Fitted):
+    """Without gold answers: the worker whose replies to validation questions are nearest to all others'."""
+
+    name = "smoothie-independent"
+    source = "Smoothie-Global, arXiv 2412.04692"
+    simplifies = "replies only are embedded, without the question, which shifts all alike"
+
+    async def fitted(self, training_set: TrainingSet) -> Router:
+        """Compare the replies; raises what `compared` does."""
+        workers, known = await compared(training_set)
+        found = alone(workers[_least(known)])
+        return lambda _: found
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothieDependent(Fitted):
+    """Without gold answers: all workers answer, and the one whose replies are nearest to the others' here and on the
+    nearest validation questions is taken."""
+
+    name = "smoothie-dependent"
+    calls = "workers of the pool; to fit: workers * limit"
+    source = "Smoothie-Local, arXiv 2412.04692"
+    simplifies = "as above; the question itself counts as much as each neighbour"
+    k: int = option(20, "validation questions that are looked at besides the question itself", ge=1)
+
+    async def fitted(self, training_set: TrainingSet) -> Router:
+        """Compare the replies, and place the questions; raises what `compared` does."""
+        workers, known = await compared(training_set)
+        name = f"smoothie@{self.k} {training_set.key[:20]}"
+
+        def chosen(question: str) -> Selection:
+            async def pick(replies: Sequence[str]) -> int:
+                near = [known[at] for at in training_set.near(question, self.k)]
+                return _least([_distances(replies), *near])
+
+            return Selection(workers, pick, _RULE, name)
+
+        return chosen
+
+    def dearest(self, pool: Pool) -> list[Workflow]:
+        """All workers are asked."""
+        return [Workflow(tuple(Step(worker, SOLVE) for worker in workers_of(pool)))]
+
+
+async def compared(training_set: TrainingSet) -> tuple[tuple[int, ...], list[Vectors]]:
+    """The workers, and the distances of their replies by question.
+
+    Raises:
+        UsageError: the pool has fewer than three workers, of which the method needs to hear.
+    """
+    workers, pool = workers_of(training_set.pool), training_set.pool
+    if len(workers) < 3:
+        raise UsageError(
+            f"Smoothie compares the replies of three workers or more, and pool {pool.name!r} has {len(workers)}: "
+            "use another pool, or another baseline"
+        )
+    _, results = await training_set.alone()
+    return workers, [_distances([trial.answer for trial in row]) for row in zip(*results, strict=True)]
+
+
+def _distances(replies: Sequence[str | None]) -> Vectors:
+    """The square distance of each two workers' replies to a question; not a number where one has not replied."""
+    vectors = embed([reply or "" for reply in replies])
+    vectors[[reply is None for reply in replies]] = float("nan")
+    distances: Vectors = ((vectors[:, None] - vectors) ** 2).sum(-1)
+    return distances
+
+
+def _least(known: Sequence[Vectors]) -> int:
+    """The worker that scatters least over some questions; pairs of which one has not replied are left out."""
+    import numpy as np  # noqa: PLC0415  (an extra)
+
+    own = scatter(np.ma.masked_invalid(known).mean(axis=0).filled(float("nan")))
+    return min(range(len(own)), key=lambda at: round(own[at], 9))
+
+
+def scatter(distances: Vectors) -> list[float]:
+    """Each worker's mean square distance from the unseen truth, by the distances of all pairs: (ij + ik - jk) / 2."""
+    own = []
+    for one in range(len(distances)):
+        pairs = combinations([other for other in range(len(distances)) if other != one], 2)
+        sums = [float(distances[one, j] + distances[one, k] - distances[j, k]) for j, k in pairs]
+        known = [each for each in sums if not math.isnan(each)]
+        own.append(sum(known) / (2 * len(known)) if known else float("inf"))
+    return own
