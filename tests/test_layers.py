@@ -24,8 +24,8 @@ LAYERS = [
     ["testing", "experiment", "render.run_page"],
     ["render.runs"],
     ["conductor"],
-    ["api"],
     ["interpreter"],
+    ["api"],
     ["render"],
     ["graph", "workers"],
     ["language"],
@@ -75,7 +75,6 @@ HOMES = {
     "pyarrow": ["tasks."],
     "pydantic": [
         "evaluation.",
-        "interpreter.config",
         "interpreter.record",
         "mcp.",
         "server.",

@@ -114,8 +114,8 @@ def test_files_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
     for name, message in [
         ("missing.toml", "No such file"),
         (".toml", "No such file"),
-        ("binary.toml", "not a UTF-8 text"),
-        ("huge.toml", "at most 1024 KiB"),
+        ("binary.toml", "not UTF-8 text"),
+        ("huge.toml", "at most 1,000,000 characters"),
         ("folder.toml", "directory"),
     ]:
         with pytest.raises(UsageError, match=message):

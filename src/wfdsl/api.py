@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
+from wfdsl.files import read_stream
 from wfdsl.language.check import (
     MAX_CHARS,
     CheckConfig,
@@ -25,8 +25,6 @@ from wfdsl.language.workflow import Workflow
 from wfdsl.render.notebook import Drawn
 from wfdsl.settings import changed
 
-_UTF8_BYTES_PER_CHAR = 4
-_PIECE = 1 << 16  # bytes
 Form: TypeAlias = Literal["completion", "wf"]
 _DEFAULT = CheckConfig()
 _OF_FILES = CheckConfig(max_steps=None)
@@ -259,26 +257,6 @@ def read_text(path: str | PathLike[str], *, max_chars: int = MAX_CHARS) -> str |
     """
     try:
         with Path(path).open("rb") as file:
-            return read_stream(file, name=str(path), max_chars=max_chars)
+            return read_stream(file, str(path), max_chars)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-
-
-def read_stream(stream: BufferedIOBase, *, name: str, max_chars: int = MAX_CHARS) -> str | None:
-    """The text of a stream, read as `read_text` reads a file.
-
-    Raises:
-        UsageError: it is not UTF-8 text.
-    """
-    most = max_chars * _UTF8_BYTES_PER_CHAR
-    data = bytearray()
-    # One system call at a time, so that an interrupt between two of them is heeded.
-    while len(data) <= most and (piece := stream.read1(min(_PIECE, most + 1 - len(data)))):
-        data += piece
-    if len(data) > most:
-        return None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: is not UTF-8 text: byte {error.start} cannot be decoded") from error
-    return text if len(text) <= max_chars else None

@@ -75,11 +75,6 @@ class Graph:
         return frozenset(live_steps(self.sees))
 
     @cached_property
-    def dead(self) -> frozenset[int]:
-        """The steps that cannot change the answer."""
-        return frozenset(range(len(self.sees))) - self.live
-
-    @cached_property
     def essential(self) -> tuple[tuple[int, ...], ...]:
         """For each step, what it sees without shortcuts: without steps that another step it sees has (in)directly seen.
 
@@ -148,21 +143,19 @@ class Graph:
 
     def schedule(self, *, run_dead_steps: bool = False) -> Schedule:
         """What the interpreter runs from; `run_dead_steps` keeps the steps that cannot change the answer."""
-        if run_dead_steps not in self._schedules:
-            run = frozenset(range(len(self.sees))) if run_dead_steps else self.live
-            self._schedules[run_dead_steps] = self._schedule_of(run)
-        return self._schedules[run_dead_steps]
-
-    def _schedule_of(self, run: frozenset[int]) -> Schedule:
-        """The ready counters of the subgraph of some steps: its in-degrees and successors."""
+        if run_dead_steps in self._schedules:
+            return self._schedules[run_dead_steps]
         dag, steps = self.dag, range(len(self.sees))
-        return Schedule(
+        run = frozenset(steps) if run_dead_steps else self.live
+        # The ready counters of the subgraph: its in-degrees and successors.
+        found = self._schedules[run_dead_steps] = Schedule(
             first=tuple(step for step in steps if step in run and not dag.pred[step]),
             missing=tuple(dag.in_degree(step) if step in run else -1 for step in steps),
             seen_by=tuple(tuple(later for later in dag.succ[step] if later in run) for step in steps),
             pruned=tuple(step for step in steps if step not in run),
             workers=tuple(dict.fromkeys(self.workflow[step].worker for step in steps if step in run)),
         )
+        return found
 
 
 def to_dag(

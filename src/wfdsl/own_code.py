@@ -35,7 +35,9 @@ def load_object(text: str) -> Any:
     if file is not None and not file.is_file():
         raise UsageError(f"{text}: there is no file {file}")
     try:
-        module = _module(place) if file is None else _module_of_file(file.resolve())
+        if file is None:
+            _find_also_in(Path.cwd())
+        module = import_module(place) if file is None else _module_of_file(file.resolve())
     except Exception as error:
         raise UsageError(f"{text}: cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, name):
@@ -53,11 +55,6 @@ def load_function(text: str) -> Any:
     if not callable(found):
         raise UsageError(f"{text}: must be a function (got {type(found).__name__})")
     return found
-
-
-def _module(name: str) -> ModuleType:
-    _find_also_in(Path.cwd())
-    return import_module(name)
 
 
 def _module_of_file(file: Path) -> ModuleType:

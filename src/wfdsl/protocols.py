@@ -6,8 +6,9 @@ limits, budget and journal are the interpreter's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import add, attrgetter, sub
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, runtime_checkable
 
@@ -69,27 +70,18 @@ class Usage:
     """The part of `input_tokens` that the provider wrote into its cache."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.thinking_tokens + other.thinking_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
+        return Usage(*map(add, _counts_of(self), _counts_of(other)))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens - other.input_tokens,
-            self.output_tokens - other.output_tokens,
-            self.thinking_tokens - other.thinking_tokens,
-            self.cached_tokens - other.cached_tokens,
-            self.cache_write_tokens - other.cache_write_tokens,
-        )
+        return Usage(*map(sub, _counts_of(self), _counts_of(other)))
 
     @property
     def total_tokens(self) -> int:
         """Input and output together."""
         return self.input_tokens + self.output_tokens
+
+
+_counts_of: Final = attrgetter(*(each.name for each in fields(Usage)))
 
 
 class Call(NamedTuple):
@@ -197,11 +189,6 @@ class Worker(Protocol):
         Raises:
             WorkerFailure: there is no usable reply.
         """
-        ...
-
-
-Ask: TypeAlias = Callable[[Call], Awaitable[Reply]]
-"""The signature of a worker."""
 
 
 class WorkerPool(Protocol):
@@ -210,17 +197,13 @@ class WorkerPool(Protocol):
     @property
     def name(self) -> str:
         """The pool's name in records."""
-        ...
 
     @property
     def indices(self) -> Sequence[int]:
         """The indices of its workers."""
-        ...
 
     def entry(self, index: int) -> Any:
         """The description of a worker: its name, limits, prices and so on."""
-        ...
 
     def worker(self, index: int) -> Worker:
         """The worker itself, which makes one attempt per call."""
-        ...

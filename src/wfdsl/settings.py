@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from wfdsl.errors import UsageError
+from wfdsl.files import read_stream
 from wfdsl.own_code import file_of
 
 if TYPE_CHECKING:  # start-up time
@@ -34,7 +35,7 @@ TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "grading", "trai
 _T = TypeVar("_T")
 _KEY: Final = "wfdsl.option"
 _INTEGERS: Final = {"ge": -(2**63), "le": 2**63 - 1}  # what SQLite and TOML hold
-_MAX_FILE_BYTES: Final = 1_048_576
+_LONGEST_FILE: Final = 1_000_000  # characters; our choice
 _SECRETS: Final = frozenset({"api_key", "key", "token"})
 
 
@@ -326,15 +327,11 @@ def read_toml_file(path: Path, what: str) -> dict[str, Any]:
         if path.is_fifo():  # opening one waits until somebody writes into it
             raise UsageError(f"{path}: a {what} is a file, not a pipe")
         with path.open("rb") as file:
-            raw = file.read(_MAX_FILE_BYTES + 1)
+            text = read_stream(file, str(path), _LONGEST_FILE)
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
         raise UsageError(f"{path}: cannot read this {what}: {getattr(error, 'strerror', None) or error}") from error
-    if len(raw) > _MAX_FILE_BYTES:
-        raise UsageError(f"{path}: a {what} has at most {_MAX_FILE_BYTES // 1024} KiB")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: this {what} is not a UTF-8 text (byte {error.start})") from error
+    if text is None:
+        raise UsageError(f"{path}: a {what} has at most {_LONGEST_FILE:,} characters")
     return parse_toml(text, str(path))
 
 

@@ -15,7 +15,8 @@ from wfdsl.cli.main import main
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.journal_reading import Attempt, run_of, summaries, unfinished_run
+from wfdsl.interpreter.journal import Attempt
+from wfdsl.interpreter.journal_reading import run_of, summaries, unfinished_run
 from wfdsl.protocols import Reply, ToolCall, Usage
 
 if TYPE_CHECKING:

@@ -158,9 +158,10 @@ async def test_a_failure_beside_a_suspended_step_is_a_failure(path: Path) -> Non
 
 
 @pytest.mark.parametrize("reply", [Reply("", "tool_calls"), calling("weather")])
-async def test_tool_calls_that_no_one_offered_are_not_an_answer(path: Path, reply: Reply) -> None:
-    with pytest.raises(RunFailed, match="workers have none"):
+async def test_tool_calls_that_no_one_offered_are_not_an_answer_also_once_resumed(path: Path, reply: Reply) -> None:
+    with pytest.raises(RunFailed, match="workers have none") as failed:
         await run(Workflow((Step(0, "a"),)), "Q", pool_of(in_turn(reply)), journal=path)
+    assert (await resume(failed.value.run_id, pool_of(always("an answer")), journal=path)).answer == "an answer"
 
 
 async def test_tools_need_a_journal() -> None:

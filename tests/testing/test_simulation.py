@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from wfdsl import Call, Reply, UsageError, Workflow
-from wfdsl.interpreter.budget import BudgetTracker
+from wfdsl.interpreter.budget import BudgetTracker, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.limits import Pace
 from wfdsl.testing import simulate, simulated_machine
@@ -110,11 +110,15 @@ def charged_twice(provider: SimulatedProvider, *args: Any) -> None:
     CHARGE(provider, *args)
 
 
+async def taken_at_once(tracker: BudgetTracker, bound: BudgetUsage) -> None:
+    """As if there were no limit."""
+
+
 REFUSED, CHARGE = Pace.refused, SimulatedProvider._charge
 FAULTS: dict[str, tuple[type, str, Any, int, str]] = {
     "a run id that is used for another question": (RunRequest, "changes", lambda *_: [], 0, "identity"),
     "a back-off that doubles with each call": (Pace, "refused", doubled_by_each_call, 31, "makespan"),
-    "a reservation that is not taken": (BudgetTracker, "try_reserve", lambda *_: True, 0, "budget"),
+    "a reservation that is not taken": (BudgetTracker, "reserve", taken_at_once, 0, "budget"),
     "a call that is not charged": (SimulatedProvider, "_charge", charged_twice, 0, "budget"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import wfdsl
-from wfdsl.interpreter.journal_reading import Attempt
+from wfdsl.interpreter.journal import Attempt
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.protocols import RunStatus
 from wfdsl.viewer.timeline import timeline_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from wfdsl.api import Checked, Form, analyze, form_of, read_stream, read_text, too_long
+from wfdsl.api import Checked, Form, analyze, form_of, read_text, too_long
 from wfdsl.cli.display.streams import styled, visible
 from wfdsl.cli.options import (
     INPUT,
@@ -25,6 +25,7 @@ from wfdsl.cli.options import (
     values_of,
 )
 from wfdsl.errors import UsageError
+from wfdsl.files import read_stream
 from wfdsl.language.check import MAX_CHARS, CheckConfig, Profile
 from wfdsl.language.diagnostics import Diagnostic, as_text
 from wfdsl.language.source import Source
@@ -112,7 +113,7 @@ def read_input(path: str) -> str | None:
         UsageError: it cannot be read.
     """
     if path == STDIN:
-        return read_stream(cast(BufferedIOBase, sys.stdin.buffer), name="standard input")
+        return read_stream(cast(BufferedIOBase, sys.stdin.buffer), "standard input", MAX_CHARS)
     return read_text(path)
 
 

@@ -23,7 +23,7 @@ from wfdsl.conductor.rounds import Rounds
 from wfdsl.conductor.settings import resolve
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.conductor_node import ConductorCall
-from wfdsl.interpreter.config import RunConfig, configured, split_options
+from wfdsl.interpreter.config import RunConfig, split_options
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed
@@ -125,7 +125,7 @@ class Conductor:
         config, others = split_options(options)
         rooted = _RootPool(self, question, pool, config)
         # The root Conductor is not a step of a written workflow, so the time limit of steps is not for it.
-        config = configured(config, {"max_depth": config.max_depth + 1, "step_timeout_s": None})
+        config = replace(config, max_depth=config.max_depth + 1, step_timeout_s=None)
         try:
             return Solution(await run(ROOT_WORKFLOW, question, rooted, config, **{**others, "names": ("conductor",)}))
         except (RunFailed, BudgetExhausted) as error:
@@ -248,7 +248,8 @@ class _RootPool:
 
     async def _answer(self, call: Call) -> Reply:
         handle: ConductorCall = call.run
-        handle.level = replace(handle.level, step_timeout_s=self._step_timeout_s)
+        config = replace(handle.request.config, step_timeout_s=self._step_timeout_s)
+        handle.request = replace(handle.request, config=config)
         rounds = self._conductor._rounds(handle, self._question, self._numbers)
         self.unplaced = rounds.unplaced
         return await rounds.finish()

@@ -1,4 +1,4 @@
 """The interpreter: workflow, question and pool in; a run out.
 
-One step of a run passes `running`, `execution`, `context`, `pipeline` and the worker; the other modules serve these.
+One step of a run passes `running`, `execution`, `context`, `call` and the worker; the other modules serve these.
 """

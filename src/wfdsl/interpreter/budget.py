@@ -85,20 +85,13 @@ class BudgetTracker:
         self._waiting: list[asyncio.Future[None]] = []
         self._within = within
 
-    def try_reserve(self, bound: BudgetUsage) -> bool:
-        """Reserve an amount if it fits now."""
-        if not self._fits(bound) or (self._within is not None and not self._within.try_reserve(bound)):
-            return False
-        self._taken = self._taken.plus(bound)
-        return True
-
     async def reserve(self, bound: BudgetUsage) -> None:
         """Reserve an amount, or wait until calls in flight have made room for it.
 
         Raises:
             BudgetSpent: it does not fit, however the calls in flight end.
         """
-        while not self._fits(bound):
+        while self._broken or not self._taken.plus(bound).is_within(self._most):
             self._require_possible(bound)
             settled = asyncio.get_running_loop().create_future()
             self._waiting.append(settled)
@@ -116,9 +109,6 @@ class BudgetTracker:
         if self._within is not None:
             self._within.settle(bound, actual)
         self._settle(bound, actual)
-
-    def _fits(self, bound: BudgetUsage) -> bool:
-        return not self._broken and self._taken.plus(bound).is_within(self._most)
 
     def _settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
         self.spent = self.spent.plus(actual)

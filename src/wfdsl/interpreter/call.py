@@ -15,25 +15,25 @@ import traceback
 from dataclasses import InitVar, dataclass, field, replace
 
 from wfdsl.errors import JournalFailure, UsageError
-from wfdsl.interpreter.budget import BudgetTracker, BudgetUsage
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker
 from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.events import BudgetCharged, Delta, Event, FellBack, Listener, Path, Retried
-from wfdsl.interpreter.journal import CallEntry, RunJournal
+from wfdsl.interpreter.journal import RunJournal
 from wfdsl.interpreter.limits import (
-    UNUSABLE,
     ConcurrencyLimiter,
     Pace,
     Taking,
+    is_usable,
     limits_of,
     require_worth_it,
     unusable,
     wait_before_retry,
 )
-from wfdsl.interpreter.record import LostCall, StepRecord
-from wfdsl.interpreter.tools import Tools, calling, results
+from wfdsl.interpreter.record import StepRecord
+from wfdsl.interpreter.tools import Tools
 from wfdsl.interpreter.worker_profile import WorkerProfile, profile_of
 from wfdsl.language.diagnostics import WorkflowError
-from wfdsl.protocols import Ask, Call, Message, Reply, WorkerFailure, WorkerPool
+from wfdsl.protocols import Call, Message, Reply, Worker, WorkerFailure, WorkerPool
 
 _ASKING = "waiting for the worker's reply"
 _TOO_MANY = 429
@@ -68,10 +68,14 @@ class Environment:
     limiters: tuple[ConcurrencyLimiter, ...] = ()
     """What calls pass before they reach a worker: this run's own limiter, and the one that several runs share."""
     budget: BudgetTracker | None = None
+    """None: nothing is counted, and there is no journal."""
     journal: RunJournal | None = None
-    lost: tuple[LostCall, ...] = ()
-    """Calls of earlier processes whose result is unknown."""
     listener: Listener | None = None
+
+    def emit(self, event: Event) -> None:
+        """Tell the listener, if there is one."""
+        if self.listener is not None:
+            self.listener(event)
 
 
 @dataclass(slots=True, eq=False)
@@ -102,44 +106,31 @@ class StepCall:
 
     def __call__(self, text: str) -> None:
         """Tell the listener of a piece of the response. `Call.on_delta` is the step call itself: each call has one."""
-        self.emit(Delta(self.path, text))
-
-    def emit(self, event: Event) -> None:
-        """Tell the listener, if there is one."""
-        if self.environment.listener is not None:
-            self.environment.listener(event)
+        self.environment.emit(Delta(self.path, text))
 
 
-class Pipelines:
+class Pipelines(dict[int, "CallPipeline"]):
     """The call pipelines of a pool's workers, by index; each is built when it is first used."""
 
     def __init__(self, pool: WorkerPool) -> None:
+        super().__init__()
         self.pool = pool
-        self._built: dict[int, CallPipeline] = {}
 
-    def __getitem__(self, index: int) -> CallPipeline:
-        if index not in self._built:
-            self._built[index] = self._pipeline(index)
-        return self._built[index]
-
-    def _pipeline(self, index: int) -> CallPipeline:
+    def __missing__(self, index: int) -> CallPipeline:
         pool, worker, profile = self.pool, self.pool.worker(index), profile_of(self.pool, index)
         if getattr(worker, "conductor", False):
             profile = replace(profile, conductor=True)
         chain = () if profile.conductor else profile.fallbacks
         others = [CallPipeline(pool.worker(each), profile_of(pool, each), last=each == chain[-1]) for each in chain]
-        return CallPipeline(worker, profile, tuple(others))
-
-    def name_of(self, index: int) -> str:
-        """The name of a worker, which need not be built for it."""
-        return str(self.pool.entry(index).name)
+        built = self[index] = CallPipeline(worker, profile, tuple(others))
+        return built
 
 
 class CallPipeline:
     """How one worker is called."""
 
     def __init__(
-        self, worker: Ask, profile: WorkerProfile, fallbacks: tuple[CallPipeline, ...] = (), *, last: bool = True
+        self, worker: Worker, profile: WorkerProfile, fallbacks: tuple[CallPipeline, ...] = (), *, last: bool = True
     ) -> None:
         """`fallbacks` are asked, in order, once the worker has failed for good; `last`: no other worker is asked then.
 
@@ -178,7 +169,7 @@ class CallPipeline:
         for asked in (self, *self._fallbacks):
             profile = asked.profile
             if failure is not None:
-                handle.emit(FellBack(handle.path, profile.name, str(failure)))
+                handle.environment.emit(FellBack(handle.path, profile.name, str(failure)))
                 handle.record.answered_by = profile.index
             limit = asyncio.timeout_at(call.deadline)
             try:
@@ -236,7 +227,7 @@ class CallPipeline:
                 raise failure.saying(f"{failure} ({made} attempts)") from failure
             handle.record.retries += 1
             handle.doing = f"waiting to try again after: {failure}"
-            handle.emit(Retried(handle.path, made, wait_s, str(failure)))
+            handle.environment.emit(Retried(handle.path, made, wait_s, str(failure)))
             await asyncio.sleep(wait_s)
             handle.record.retry_s = clock.now() - handle.started - handle.record.queue_s
 
@@ -261,46 +252,69 @@ class CallPipeline:
         return wait_s
 
     async def _attempt(self, call: Call) -> Reply:
-        """Ask the worker once: when its limits allow it, and once the budget has reserved the call's upper bound."""
+        """Ask the worker once, when its limits allow it."""
         handle: StepCall = call.run
-        environment, profile, limits = handle.environment, self.profile, self._limits
-        limiters = (*environment.limiters, *limits.concurrency)
+        limits, taken = self._limits, list[Taking]()
+        limiters = (*handle.environment.limiters, *limits.concurrency)
         waits_first = not (limits.pace.is_open or limits.per_minute)
         await _queue_for(limiters, limits.pace if waits_first else None, handle)
-        taken: list[Taking] = []
-        bound: BudgetUsage | None = None
-        used: BudgetUsage | None = None  # until it is known, the bound stays charged
-        began = 0.0
         try:
             if limits.per_minute:
                 taken = await self._wait_for_rate(call, handle)
-            if environment.budget is not None:
-                needed = profile.usage_bound(call)
-                if not environment.budget.try_reserve(needed):
-                    handle.doing = "waiting for calls in flight to leave enough of the budget"
-                    await environment.budget.reserve(needed)
-                    handle.doing = _ASKING
-                    _leave_now(taken, handle)
-                bound = needed
-            began = environment.clock.steady()
-            journal = environment.journal
-            reply = await (self._reply(call) if journal is None else self._journaled(call, journal))
-            used = None if bound is None else profile.usage_of_reply(call, reply)
-        except WorkerFailure as failure:
-            used = None if bound is None else profile.usage_of_failure(call, failure, bound)
-            self._note_failure(handle, failure, began)
-            raise
+            reply = await self._accounted(call, taken)
         finally:
-            if bound is not None:
-                _settle(handle, bound, bound if used is None else used)
             for limiter in limiters:
                 limiter.release()
-        limits.pace.succeeded(began)
         if limits.tokens is not None:
             taken[-1].amount = reply.usage.total_tokens
-        if reply.finish in UNUSABLE and not (reply.tool_calls and call.settings.get("tools")):
+        if not is_usable(reply, call):
             handle.replies.append(reply)
             raise unusable(reply)
+        return reply
+
+    async def _accounted(self, call: Call, taken: list[Taking]) -> Reply:
+        """Ask the worker, once the budget has reserved the call's upper bound and the journal has noted the attempt.
+        Its reply is kept before anything uses it.
+        """
+        handle: StepCall = call.run
+        environment, profile, now = handle.environment, self.profile, handle.environment.clock.now
+        budget, journal, key = environment.budget, environment.journal, ""
+        row: int | None = None
+        bound = NOTHING_SPENT if budget is None else profile.usage_bound(call)
+        if budget is not None:
+            handle.doing = "waiting for calls in flight to leave enough of the budget"
+            await budget.reserve(bound)
+            handle.doing = _ASKING
+        used, began = bound, environment.clock.steady()  # until it is known what was used, the bound stays charged
+        for each in taken:
+            each.at = began  # it leaves only now
+        try:
+            if journal is not None:
+                key = profile.key(call)
+                row = await journal.begin(key, call, profile.name, profile.charge(bound), now())
+            reply = await self._reply(call)
+            actual = profile.usage_of_reply(call, reply)
+            if journal is not None and row is not None:
+                begun, row = row, None  # the call is over, and not lost if this is cancelled
+                charge = profile.charge(actual, paid_usd=reply.paid_usd)
+                usable = is_usable(reply, call)
+                reply = await journal.finish(begun, key, call, reply, charge, at=now(), usable=usable)
+            used = actual
+        except (WorkerFailure, asyncio.CancelledError) as error:
+            failure = error if isinstance(error, WorkerFailure) else None
+            if failure is not None:
+                used = profile.usage_of_failure(call, failure, bound)
+                self._note_failure(handle, failure, began)
+            if journal is not None and row is not None:
+                status, said = ("lost", "") if failure is None else ("failed", str(failure))
+                journal.fail(row, status, profile.charge(used), now(), said)
+            raise
+        finally:
+            if budget is not None:
+                budget.settle(bound, used)
+                limits = (budget.budget.calls, budget.budget.tokens, budget.budget.usd)
+                environment.emit(BudgetCharged(handle.path, *budget.spent, limits))
+        self._limits.pace.succeeded(began)
         return reply
 
     def _note_failure(self, handle: StepCall, failure: WorkerFailure, began: float) -> None:
@@ -315,7 +329,15 @@ class CallPipeline:
     async def _reply(self, call: Call) -> Reply:
         """The worker's reply, with the price list's cost if it counts tokens but claims to be free."""
         try:
-            reply = await _asked(self._worker, call)
+            reply = await self._worker(call)
+        except asyncio.CancelledError as error:
+            # The caller, a failed step or a deadline asks for a cancel. Of one that the worker lets out by itself, a
+            # task group would take the step for one that has ended.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            message = "something that the worker waited for was cancelled, but not by the run"
+            raise WorkerFailure(message, retryable=False) from error
         except (UsageError, WorkflowError) as error:  # the worker cannot be used, and the run has been paid for
             is_root = self.profile.conductor and self.profile.index < 0
             if isinstance(error, JournalFailure) or is_root:
@@ -326,22 +348,6 @@ class CallPipeline:
         cost = self.profile.cost_usd(reply.usage)
         return replace(reply, paid_usd=cost, list_usd=cost) if cost and reply.paid_usd == reply.list_usd == 0 else reply
 
-    async def _journaled(self, call: Call, journal: RunJournal) -> Reply:
-        """Note the attempt before it is made, and keep its reply before anything uses it."""
-        store, now, profile = journal.journal, call.run.environment.clock.now, self.profile
-        bound = profile.usage_bound(call)
-        entry = CallEntry(journal.run_id, profile.key(call), call, profile.name, bound, profile.priced)
-        row = await store.begin(entry, now())
-        try:
-            reply = await self._reply(call)
-        except WorkerFailure as failure:
-            store.fail(row, entry, str(failure), profile.usage_of_failure(call, failure, bound), now())
-            raise
-        except asyncio.CancelledError:
-            store.lose(row, now())
-            raise
-        return await store.finish(row, entry, reply, usage=profile.usage_of_reply(call, reply), at=now())
-
     async def _wait_for_rate(self, call: Call, handle: StepCall) -> list[Taking]:
         clock = handle.environment.clock
         since, handle.doing = clock.steady(), "waiting for the worker's limit per minute"
@@ -349,26 +355,9 @@ class CallPipeline:
         taken = await self._limits.take(self.profile.input_bound(call.messages) / _BYTES_PER_TOKEN + output)
         if not self._limits.pace.is_open:
             await self._limits.pace.turn()
-        _leave_now(taken, handle)
         handle.record.queue_s += clock.steady() - since
         handle.doing = _ASKING
         return taken
-
-
-async def _asked(worker: Ask, call: Call) -> Reply:
-    """A worker's reply. A CancelledError that it lets out by itself is a failure.
-
-    The caller, a failed step or a deadline asks for a cancel; of another one, a task group would take the step for one
-    that has ended.
-    """
-    try:
-        return await worker(call)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and not task.cancelling():
-            message = "something that the worker waited for was cancelled, but not by the run"
-            raise WorkerFailure(message, retryable=False) from error
-        raise
 
 
 class StepSuspended(Exception):  # noqa: N818  (nothing has failed)
@@ -396,22 +385,18 @@ async def ask_with_tools(pipeline: CallPipeline, call: Call, tools: Tools) -> Re
         count = len(reply.tool_calls)
         issued, known = known[:count], known[count:]
         if not issued:
-            issued = await journal.journal.issue(
-                journal.run_id, call.path, reply.tool_calls, handle.environment.clock.now()
-            )
-        handle.record.messages = (*call.messages, calling(reply.text, reply.tool_calls, issued))
-        if any(each.result is None for each in issued):
-            raise StepSuspended
+            issued = await journal.issue(call.path, reply.tool_calls, handle.environment.clock.now())
+        named = [own._replace(id=each.id)._asdict() for own, each in zip(reply.tool_calls, issued, strict=True)]
+        said: list[Message] = [{"role": "assistant", "content": reply.text, "tool_calls": named}]
+        for each in issued:
+            if each.result is None:
+                handle.record.messages = (*call.messages, said[0])
+                raise StepSuspended
+            said.append({"role": "tool", "content": each.result, "tool_call_id": each.id})
         rounds += 1
-        handle.record.messages = (*handle.record.messages, *results(issued))
+        handle.record.messages = (*call.messages, *said)
         handle.record.replayed, handle.record.answered_by = False, None
         call = call._replace(messages=handle.record.messages)
-
-
-def _leave_now(taken: list[Taking], handle: StepCall) -> None:
-    """Count a request from now on, since it leaves only now."""
-    for each in taken:
-        each.at = handle.environment.clock.steady()
 
 
 def _limits_of_wait(call: Call) -> tuple[float, float | None]:
@@ -441,14 +426,3 @@ async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None
         raise
     handle.record.queue_s += clock.steady() - since
     handle.doing = _ASKING
-
-
-def _settle(handle: StepCall, bound: BudgetUsage, used: BudgetUsage) -> None:
-    """Charge what an attempt has used, and tell the listener."""
-    environment = handle.environment
-    tracker, listener = environment.budget, environment.listener
-    assert tracker is not None  # the bound was reserved there
-    tracker.settle(bound, used)
-    if listener is not None:
-        budget = tracker.budget
-        listener(BudgetCharged(handle.path, *tracker.spent, (budget.calls, budget.tokens, budget.usd)))

@@ -8,20 +8,19 @@ the Conductor's own completion has index -1.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
 from wfdsl.errors import UsageError
 from wfdsl.interpreter.call import CallPipeline, Environment, Pipelines, StepCall
+from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import CompletionFinished, CompletionStarted, Path, error_type_of
 from wfdsl.interpreter.record import Run, RunEnded
-from wfdsl.interpreter.tools import Tools
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.language.workflow import Workflow
-from wfdsl.protocols import Ask, Call, Message, Reply, WorkerPool
+from wfdsl.protocols import Call, Message, Reply, Worker, WorkerPool
 
 OWN_STEP = -1
 """The index of a Conductor's own completions in paths."""
@@ -36,30 +35,17 @@ class Level:
     """How many levels of Conductor nodes may still be nested."""
     deadline: float | None = None
     """When the run has to be over, on the event loop's clock."""
-    step_timeout_s: float | None = None
-    answer_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Sampling settings of the last step, whose reply is the answer."""
-    tools: Tools | None = None
-    """The caller's tools; None: no step has any."""
 
     @property
     def pool(self) -> WorkerPool:
         """The workers."""
         return self.pipelines.pool
 
-    def tools_of(self, *, answers: bool) -> Tools | None:
-        """The tools of a step that gives the answer, or of another one."""
-        return self.tools if answers or (self.tools is not None and self.tools.steps == "all") else None
-
-    def inside(
-        self, depth: int | None, deadline: float | None, answer_settings: Mapping[str, Any], tools: Tools | None
-    ) -> Level:
+    def inside(self, depth: int | None, deadline: float | None) -> Level:
         """The level inside a Conductor node; without the pool's Conductors where no more levels are allowed."""
         left = (self.depth if depth is None else min(depth, self.depth)) - 1
         pipelines = self.pipelines if left > 0 else Pipelines(without_conductors(self.pool))
-        return replace(
-            self, pipelines=pipelines, depth=left, deadline=deadline, answer_settings=answer_settings, tools=tools
-        )
+        return Level(pipelines=pipelines, depth=left, deadline=deadline)
 
 
 class ConductorCall(StepCall):
@@ -72,13 +58,18 @@ class ConductorCall(StepCall):
         profile: WorkerProfile,
         messages: tuple[Message, ...],
         *,
+        request: RunRequest,
         level: Level,
         run_workflow: Callable[..., Coroutine[Any, Any, Run]],
     ) -> None:
-        """`level` is the one of the workflows inside the node, `run_workflow` the execution's, which is above this."""
+        """`request` is what the workflows inside the node have in common, `level` is theirs; `run_workflow` is the
+        execution's, which is above this.
+        """
         super().__init__(environment, path, profile, messages)
         self._own = replace(profile, conductor=False, fallbacks=())
         self._run_workflow = run_workflow
+        self.request = request
+        """Options, settings of the answer and tools of nested workflows."""
         self.level = level
         """What nested workflows may use, and how deep they may be nested."""
         self.provider = str(profile.entry.provider)
@@ -91,7 +82,7 @@ class ConductorCall(StepCall):
 
     async def ask(
         self,
-        worker: Ask,
+        worker: Worker,
         messages: tuple[Message, ...],
         *,
         round_number: int = 0,
@@ -105,17 +96,10 @@ class ConductorCall(StepCall):
         environment = replace(self.environment, listener=None)
         path = (*self.path, round_number, OWN_STEP)
         handle = StepCall(environment, path, self._own, messages)
-        call = Call(
-            messages,
-            path,
-            environment.sample_id,
-            {**sampling_settings(environment.config.seed, path), **(settings or {})},
-            self.level.deadline,
-            None,
-            handle,
-        )
+        settings = {**sampling_settings(environment.config.seed, path), **(settings or {})}
+        call = Call(messages, path, environment.sample_id, settings, self.level.deadline, None, handle)
         profile, clock = self._own, environment.clock
-        self.emit(CompletionStarted(path, profile.name, clock.now(), self.provider, profile.entry.model))
+        self.environment.emit(CompletionStarted(path, profile.name, clock.now(), self.provider, profile.entry.model))
         try:
             reply = await CallPipeline(worker, profile).ask(call)
         except BaseException as error:
@@ -127,7 +111,7 @@ class ConductorCall(StepCall):
             return reply
         finally:
             self.replies.extend(handle.replies)
-            self.emit(end)
+            self.environment.emit(end)
 
     async def run(
         self,
@@ -135,7 +119,6 @@ class ConductorCall(StepCall):
         question: Question | None = None,
         *,
         round_number: int = 0,
-        names: tuple[str, ...] | None = None,
         previous: tuple[str, str] | None = None,
     ) -> Run:
         """Run a workflow inside the step. Its question is the step's own messages, unless another one is given.
@@ -146,16 +129,10 @@ class ConductorCall(StepCall):
             RunFailed, BudgetExhausted: as for any run; the partial record is kept with the step.
             UsageError: the workflow cannot run on `pool`.
         """
+        question = self.record.messages if question is None else question
+        request = replace(self.request, workflow=workflow, question=question, names=None, previous=previous)
         try:
-            run = await self._run_workflow(
-                workflow,
-                self.record.messages if question is None else question,
-                self.environment,
-                self.level,
-                names=names,
-                prefix=(*self.path, round_number),
-                previous=previous,
-            )
+            run = await self._run_workflow(request, self.environment, self.level, (*self.path, round_number))
         except RunEnded as error:
             self.record.nested = (*self.record.nested, error.run)
             raise
@@ -165,10 +142,7 @@ class ConductorCall(StepCall):
 
 def sampling_settings(seed: int | None, path: Path) -> Mapping[str, Any]:
     """The sampling settings of a call. Each path gets its own seed, so that identical copies of a step differ."""
-    return _NO_SETTINGS if seed is None else {"seed": crc32(repr((seed, path)).encode()) & 0x7FFFFFFF}
-
-
-_NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+    return {} if seed is None else {"seed": crc32(repr((seed, path)).encode()) & 0x7FFFFFFF}
 
 
 def without_conductors(pool: Any) -> WorkerPool:
@@ -178,14 +152,11 @@ def without_conductors(pool: Any) -> WorkerPool:
         UsageError: it has no other workers.
     """
     conductors = set(getattr(pool, "conductors", ()))
-    if not conductors:
-        found: WorkerPool = pool
-        return found
     others = [index for index in pool.indices if index not in conductors]
     if not others:
         raise UsageError(
             f"pool {pool.name!r} has only Conductors, and the recursion depth is used up; "
             "add other workers, or increase max_depth"
         )
-    rest: WorkerPool = pool.subset(others)
-    return rest
+    found: WorkerPool = pool.subset(others) if conductors else pool
+    return found

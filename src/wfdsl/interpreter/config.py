@@ -6,19 +6,16 @@ The journal keeps the request of each run, so that the run can be resumed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from wfdsl.interpreter.budget import UNLIMITED, Budget
-from wfdsl.interpreter.context import QuestionFor
-from wfdsl.interpreter.record import PlainQuestion, PlainWorkflow
+from wfdsl.interpreter.context import QuestionFor, messages_for
+from wfdsl.interpreter.record import PlainQuestion, PlainWorkflow, adapter_of
 from wfdsl.interpreter.tools import Tools
+from wfdsl.protocols import Message
 from wfdsl.settings import Table, changed, option, options_of, to_table
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 LONGEST_WAIT_S = 600.0
 """A server may ask for a wait of weeks; a run fails with a message rather than wait that long. Our choice."""
@@ -60,15 +57,6 @@ DEFAULT = RunConfig()
 _NAMES = tuple(found.name for found in options_of(RunConfig))
 
 
-def configured(config: RunConfig | None, options: Mapping[str, Any]) -> RunConfig:
-    """A configuration with some options changed, as `wfdsl.run` takes them by name.
-
-    Raises:
-        UsageError: there is no such option, or a value does not fit.
-    """
-    return changed(DEFAULT if config is None else config, options)
-
-
 def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]]:
     """The configuration that is in what `wfdsl.run` takes by name, and what else is in it (budget, journal, ...).
 
@@ -77,7 +65,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[RunConfig, dict[str, Any]
     """
     changes = {name: value for name, value in options.items() if name in _NAMES}
     others = {name: value for name, value in options.items() if name not in _NAMES and name != "config"}
-    return configured(options.get("config"), changes), others
+    return changed(options.get("config") or DEFAULT, changes), others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +99,11 @@ class RunRequest:
         text = question if isinstance(question, str) else question[-1]["content"] if question else ""
         return " ".join(text.split())[:200].encode(errors="replace").decode()
 
+    def messages_of(self, step: int, responses: Mapping[int, str] | Sequence[str]) -> tuple[Message, ...]:
+        """What a step is shown, given the responses of those that it sees."""
+        shown, for_ = self.question, self.config.question_for
+        return messages_for(self.workflow, step, responses, shown, question_for=for_, previous=self.previous)
+
     def changes(self, now: RunRequest) -> list[str]:
         """What another request asks for otherwise, by name, of what decides on the calls of a run and on its answer.
 
@@ -142,19 +135,13 @@ class RunRequest:
         Raises:
             ValueError: it is damaged.
         """
-        return _requests().validate_python(json.loads(text))
-
-    def _plain(self) -> dict[str, Any]:
-        found: dict[str, Any] = _requests().dump_python(self, mode="json", exclude_none=True, warnings=False)
-        found.get("tools", {}).pop("choice", None)  # it may change when a run is continued
+        found: RunRequest = adapter_of(RunRequest).validate_python(json.loads(text))
         return found
 
-
-@cache
-def _requests() -> TypeAdapter[RunRequest]:
-    from pydantic import TypeAdapter  # noqa: PLC0415  (start-up time)
-
-    return TypeAdapter(RunRequest)
+    def _plain(self) -> dict[str, Any]:
+        found: dict[str, Any] = adapter_of(RunRequest).dump_python(self, mode="json", exclude_none=True, warnings=False)
+        found.get("tools", {}).pop("choice", None)  # it may change when a run is continued
+        return found
 
 
 _ASKED = ("workflow", "question", "previous", "sample_id", "answer_settings", "tools")

@@ -31,6 +31,9 @@ def messages_for(
     `question_for="first"` shows the question to step 0 only. `previous` is the final (subtask, response) of the
     round before; a step whose access is "all" sees it first.
 
+    Of a conversation the last message is joined with the first message of the steps if a user wrote it; the messages
+    before it keep their roles.
+
     Source: arXiv 2512.04388, section 3 (visible pairs as past messages of a chat). That the question is joined with
     the first user message, for every worker, is our choice.
     """
@@ -43,31 +46,13 @@ def messages_for(
         messages.append({"role": "user", "content": steps[seen].subtask})
         messages.append({"role": "assistant", "content": responses[seen]})
     messages.append({"role": "user", "content": steps[step].subtask})
-    if question_for == "all" or step == 0:
-        return after_question(question, messages)
-    return tuple(messages)
-
-
-def after_question(question: Question, messages: list[Message]) -> tuple[Message, ...]:
-    """The messages with the question before them, inside their first user message.
-
-    Of a conversation the last message is joined with the first user message if a user wrote it; the messages before
-    it keep their roles.
-    """
-    if isinstance(question, str):
-        return _joined(question, messages) if question else tuple(messages)
-    if not question:
+    said: Sequence[Message] = [{"role": "user", "content": question}] if isinstance(question, str) else question
+    if not question or (question_for == "first" and step != 0):
         return tuple(messages)
-    last = question[-1]
+    first, last = messages[0], said[-1]
     if last["role"] != "user":
-        return (*question, *messages)
-    joined = _joined(last["content"], messages)
+        return (*said, *messages)
+    joined: Message = {"role": "user", "content": f"{last['content']}\n\n{first['content']}"}
     if "images" in last:
-        joined[0]["images"] = last["images"]
-    return (*question[:-1], *joined)
-
-
-def _joined(text: str, messages: list[Message]) -> tuple[Message, ...]:
-    first = messages[0]
-    messages[0] = {"role": first["role"], "content": f"{text}\n\n{first['content']}"}
-    return tuple(messages)
+        joined["images"] = last["images"]
+    return (*said[:-1], joined, *messages[1:])

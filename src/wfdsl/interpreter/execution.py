@@ -10,26 +10,18 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from wfdsl._version import __version__
-from wfdsl.errors import JournalFailure, UsageError
+from wfdsl.errors import JournalFailure, UsageError, WfdslError
 from wfdsl.graph import Schedule, graph_of
 from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.call import CallPipeline, Environment, StepCall, StepSuspended, ask_with_tools
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
-from wfdsl.interpreter.context import Question, messages_for
-from wfdsl.interpreter.events import (
-    Path,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    error_type_of,
-)
+from wfdsl.interpreter.config import RunRequest
+from wfdsl.interpreter.events import Path, RunFinished, RunStarted, StepFinished, StepStarted, error_type_of
 from wfdsl.interpreter.record import (
     BudgetExhausted,
     Run,
@@ -47,7 +39,6 @@ from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
 
-Cause: TypeAlias = WorkerFailure | BudgetSpent | JournalFailure | RunFailed | BudgetExhausted
 CAUSES = (WorkerFailure, BudgetSpent, JournalFailure, RunFailed, BudgetExhausted)
 """What the outside world can do to a step. Anything else is a mistake in a program, and is not caught."""
 
@@ -93,20 +84,16 @@ def _check_step(index: int, step: Any) -> None:
         )
 
 
-async def run_workflow(
-    workflow: Workflow, question: Question, environment: Environment, level: Level, **options: Any
-) -> Run:
+async def run_workflow(request: RunRequest, environment: Environment, level: Level, prefix: Path) -> Run:
     """Run a workflow that has not been checked against the level's pool, as those inside a Conductor node.
-
-    `options` are further fields of `Execution`.
 
     Raises:
         RunFailed: a step failed for good.
         BudgetExhausted: a step could not be paid for.
         UsageError: it cannot run on the pool, or the budget cannot be enforced with the workers that it asks.
     """
-    require_runnable(workflow, level.pool, level.depth)
-    return await Execution(workflow, question, environment, level, **options).finish()
+    require_runnable(request.workflow, level.pool, level.depth)
+    return await Execution(request, environment, level, prefix).finish()
 
 
 @dataclass(slots=True)
@@ -116,16 +103,11 @@ class Execution:
     Invariant: a step's task is started exactly when its counter in `_missing` reaches zero.
     """
 
-    workflow: Workflow
-    question: Question
+    request: RunRequest
     environment: Environment
     level: Level
-    names: tuple[str, ...] | None = None
     prefix: Path = ()
     """The path of the step that the workflow is nested in."""
-    previous: tuple[str, str] | None = None
-    settings: Callable[[], Mapping[str, Any]] = dict
-    """What the record says about how the run was started."""
     _schedule: Schedule = field(init=False)
     _missing: list[int] = field(init=False)
     _calls: list[StepCall | None] = field(init=False)
@@ -133,13 +115,13 @@ class Execution:
     _responses: list[str] = field(init=False)
     _group: asyncio.TaskGroup = field(init=False, default_factory=asyncio.TaskGroup)
     _context: Context = field(init=False, default_factory=copy_context)
-    _failure: tuple[str, Cause] | None = field(init=False, default=None)
+    _failure: tuple[str, WfdslError] | None = field(init=False, default=None)
     """The first step that failed, as a message, and why."""
     _started: float = field(init=False)
 
     def __post_init__(self) -> None:
-        count = len(self.workflow.steps)
-        self._schedule = graph_of(self.workflow).schedule(run_dead_steps=self.environment.config.run_dead_steps)
+        workflow, count = self.request.workflow, len(self.request.workflow)
+        self._schedule = graph_of(workflow).schedule(run_dead_steps=self.request.config.run_dead_steps)
         self._missing = list(self._schedule.missing)
         self._calls, self._records, self._responses = [None] * count, [None] * count, [""] * count
         self._started = self.environment.clock.now()
@@ -160,12 +142,11 @@ class Execution:
         except BaseExceptionGroup as several:
             _take_back_cancel(before, waits=waits)
             if self._failure is None:
-                raise _single(several) from None
+                raise (several.exceptions[0] if len(several.exceptions) == 1 else several) from None
             status = "budget" if isinstance(self._failure[1], BudgetSpent | BudgetExhausted) else "failed"
         finally:
             run = self._run(status)
-            if self.environment.listener is not None:
-                self.environment.listener(RunFinished(self.prefix, run))
+            self.environment.emit(RunFinished(self.prefix, run))
         if self._failure is not None:
             message, cause = self._failure
             kind = BudgetExhausted if status == "budget" else RunFailed
@@ -207,7 +188,7 @@ class Execution:
 
     async def _perform(self, step: int) -> None:
         """Run a step, and start those that it has made ready."""
-        worker = self.workflow.steps[step].worker
+        worker = self.request.workflow[step].worker
         assert isinstance(worker, int)  # require_runnable has checked it
         pipeline = self.level.pipelines[worker]
         handle, call = self._begin(step, pipeline)
@@ -227,25 +208,18 @@ class Execution:
                 self._start(later)
 
     def _begin(self, step: int, pipeline: CallPipeline) -> tuple[StepCall, Call]:
-        environment, level, profile = self.environment, self.level, pipeline.profile
-        config, listener = environment.config, environment.listener
-        messages = messages_for(
-            self.workflow,
-            step,
-            self._responses,
-            self.question,
-            question_for=config.question_for,
-            previous=self.previous,
-        )
-        path = (*self.prefix, step)
-        deadline = self._deadline()
-        settings, asked = sampling_settings(config.seed, path), self.workflow.steps[step]
+        request, environment, level, profile = self.request, self.environment, self.level, pipeline.profile
+        messages, path, deadline = request.messages_of(step, self._responses), (*self.prefix, step), self._deadline()
+        settings, asked = sampling_settings(request.config.seed, path), request.workflow[step]
         answers = step == len(self._records) - 1
-        own, tools = level.answer_settings if answers else {}, level.tools_of(answers=answers)
+        own = request.answer_settings if answers else {}
+        tools = request.tools if answers or (request.tools is not None and request.tools.steps == "all") else None
+        handle: StepCall
         if profile.conductor:
-            inside = level.inside(asked.depth, deadline, own, tools)
-            handle: StepCall = ConductorCall(
-                environment, path, profile, messages, level=inside, run_workflow=run_workflow
+            inside = replace(request, answer_settings=own, tools=tools)
+            below = level.inside(asked.depth, deadline)
+            handle = ConductorCall(
+                environment, path, profile, messages, request=inside, level=below, run_workflow=run_workflow
             )
         else:
             handle = StepCall(environment, path, profile, messages)
@@ -254,26 +228,24 @@ class Execution:
                 settings = {**settings, **asked.settings}
             if own:
                 settings = {**settings, **profile.within_limits(own)}
-        handle.latest, handle.seconds = level.deadline, level.step_timeout_s
+        handle.latest, handle.seconds = level.deadline, request.config.step_timeout_s
         self._calls[step] = handle
-        if listener is not None:
-            listener(
-                StepStarted(
-                    path, profile.name, handle.started, profile.entry.provider, profile.entry.model, profile.conductor
-                )
-            )
-        sink = None if listener is None else handle
+        entry = profile.entry
+        environment.emit(
+            StepStarted(path, profile.name, handle.started, entry.provider, entry.model, profile.conductor)
+        )
+        sink = None if environment.listener is None else handle
         return handle, Call(messages, path, environment.sample_id, settings, deadline, sink, handle)
 
     def _deadline(self) -> float | None:
         """When a step that starts now has to be over, on the event loop's clock."""
-        level = self.level
-        if level.step_timeout_s is None:
-            return level.deadline
-        end = self.environment.clock.steady() + level.step_timeout_s
-        return end if level.deadline is None else min(end, level.deadline)
+        latest, seconds = self.level.deadline, self.request.config.step_timeout_s
+        if seconds is None:
+            return latest
+        end = self.environment.clock.steady() + seconds
+        return end if latest is None else min(end, latest)
 
-    def _fail(self, handle: StepCall, cause: Cause) -> None:
+    def _fail(self, handle: StepCall, cause: WfdslError) -> None:
         reason = as_unicode(str(cause))
         if self._failure is None:
             who = worker_title(handle.profile.index, handle.profile.name)
@@ -284,8 +256,7 @@ class Execution:
     def _end(self, step: int, record: StepRecord, error_type: str = "") -> None:
         self._records[step] = record
         self._calls[step] = None
-        if self.environment.listener is not None:
-            self.environment.listener(StepFinished((*self.prefix, step), record, error_type))
+        self.environment.emit(StepFinished((*self.prefix, step), record, error_type))
 
     def _record_of(
         self, handle: StepCall, status: StepState, *, reply: Reply | None = None, error: str = ""
@@ -313,44 +284,43 @@ class Execution:
         handle = self._calls[step]
         if handle is not None:
             return self._record_of(handle, "stopped")
-        worker = self.workflow.steps[step].worker
+        worker = self.request.workflow[step].worker
         assert isinstance(worker, int)  # require_runnable has checked it
         status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
         return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
 
     def _run(self, status: RunStatus) -> Run:
-        environment = self.environment
+        request, environment = self.request, self.environment
         return Run(
             id=environment.run_id,
-            workflow=self.workflow,
-            question=self.question,
+            workflow=request.workflow,
+            question=request.question,
             steps=tuple(self._snapshot(step) for step in range(len(self._records))),
             status=status,
             started=self._started,
             finished=environment.clock.now(),
-            names=self.names,
+            names=request.names,
             pool=self.level.pool.name,
-            settings=self.settings(),
+            settings={} if self.prefix else request.settings(),
             error="" if self._failure is None else self._failure[0],
-            lost=environment.lost,
+            lost=() if environment.journal is None else environment.journal.lost,
             charged=None if environment.budget is None else environment.budget.spent,
-            versions=versions(),
+            versions={"wfdsl": __version__, "python": platform.python_version()},
         )
 
     def _title(self, step: int) -> str:
-        where = "/".join(map(str, (*self.prefix, step)))
-        return f"step {where} ({self.names[step]})" if self.names else f"step {where}"
+        where, names = "/".join(map(str, (*self.prefix, step))), self.request.names
+        return f"step {where} ({names[step]})" if names else f"step {where}"
 
     def _worker_name(self, worker: int | str) -> str:
-        return self.level.pipelines.name_of(worker) if isinstance(worker, int) else worker
+        return str(self.level.pool.entry(worker).name) if isinstance(worker, int) else worker
 
     def _announce(self) -> None:
-        if self.environment.listener is None:
-            return
-        workers = tuple(self._worker_name(step.worker) for step in self.workflow.steps)
-        self.environment.listener(
-            RunStarted(self.prefix, self.environment.run_id, self.workflow, self.names, workers, self._schedule.pruned)
-        )
+        environment, workflow = self.environment, self.request.workflow
+        if environment.listener is not None:
+            workers = tuple(self._worker_name(step.worker) for step in workflow)
+            names, pruned = self.request.names, self._schedule.pruned
+            environment.emit(RunStarted(self.prefix, environment.run_id, workflow, names, workers, pruned))
 
 
 def _take_back_cancel(before: int, *, waits: bool) -> None:
@@ -366,13 +336,3 @@ def _take_back_cancel(before: int, *, waits: bool) -> None:
             task.uncancel()
     elif waits and task.cancelling():
         task.uncancel()
-
-
-def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception itself, if a group has only one."""
-    return group.exceptions[0] if len(group.exceptions) == 1 else group
-
-
-def versions() -> Mapping[str, str]:
-    """The versions of the programs that write a record."""
-    return {"wfdsl": __version__, "python": platform.python_version()}

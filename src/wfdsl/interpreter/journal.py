@@ -7,7 +7,6 @@ sample id. So a reply is used again only by runs of the same sample.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import pathlib
 import secrets
@@ -15,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from lzma import LZMAError
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,30 +23,43 @@ from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Path
 from wfdsl.interpreter.journal_file import JournalWriter, Owner, compressed, default_path, failure, is_alive
-from wfdsl.interpreter.record import LostCall, Run, as_unicode
+from wfdsl.interpreter.record import LostCall, Run, adapter_of, as_unicode
 from wfdsl.interpreter.tools import IssuedCall
 from wfdsl.protocols import Call, Reply, ToolCall, Usage
 
 Key: TypeAlias = str
+"""What makes two calls the same, the sample id apart: `WorkerProfile.key`."""
+Charge: TypeAlias = tuple[int, int, float | None]
+"""Calls, tokens and US dollars that a row is charged; None where no one knows the price."""
 
 
-class CallEntry(NamedTuple):
-    """One attempt of one call, as the journal keeps it."""
+class Attempt(NamedTuple):
+    """One attempt of one call, or the call of a tool, as the journal has it."""
 
-    run_id: str
-    key: Key
-    call: Call
+    path: Path
     worker: str
     """The worker's name."""
-    bound: BudgetUsage
-    """The most that it may be charged."""
-    priced: bool
-    """Whether the worker's price is known."""
+    status: str
+    """`started`, `finished`, `failed`, `rejected` (a reply that cannot be used), `duplicate` or `lost`; of the call of
+    a tool `called` or `answered`.
+    """
+    started: float
+    finished: float | None
+    error: str
+    reply: Reply | None = None
+    charge: BudgetUsage = NOTHING_SPENT
+    key: Key = ""
 
-    def charge(self, usage: BudgetUsage, *, paid_usd: float | None = None) -> tuple[int, int, float | None]:
-        """What a row says of a charge; without dollars where no one knows them."""
-        is_known = self.priced or paid_usd is not None or not usage.tokens
-        return usage.calls, usage.tokens, usage.usd if is_known else None
+    @property
+    def answer(self) -> str | None:
+        """What the worker answered, if that is the reply of its step."""
+        reply = self.reply if self.status == "finished" else None
+        return None if reply is None or reply.tool_calls else reply.text
+
+    @property
+    def lost(self) -> LostCall:
+        """What is known of it if its result is not."""
+        return LostCall(self.path, self.worker, self.started, self.charge.tokens, self.charge.usd)
 
 
 class Journal:
@@ -62,9 +74,8 @@ class Journal:
         self.path = default_path() if path is None else pathlib.Path(path)
         self.writer = JournalWriter(self.path)
         """Runs operations on the file, those of other modules too."""
-        self._owners = self.path.with_name(self.path.name + ".owners")
         try:
-            self._owner = Owner(self._owners)
+            self._owner = Owner(self.path)
         except OSError as error:
             self.writer.close()
             raise failure(self.path, error) from error
@@ -117,68 +128,11 @@ class Journal:
 
         self.writer.do_later(update)
 
-    async def find(self, key: Key, sample_id: str) -> Reply | None:
-        """The reply of a key and a sample id."""
-        found: Reply | None = await self.writer.do(lambda connection: self._find(connection, key, sample_id))
-        return found
-
     async def origin(self, run_id: str) -> Mapping[str, str] | None:
         """Where a run came from, in its caller's words; None if there is no such run."""
         query = "SELECT json_extract(request, '$.origin') FROM runs WHERE id = ?"
         row = await self.writer.do(lambda connection: connection.execute(query, (run_id,)).fetchone())
         return None if row is None else dict(json.loads(row[0]))
-
-    async def begin(self, entry: CallEntry, at: float) -> int:
-        """Note that a call is about to be made; gives the number of its row."""
-        call = entry.call
-        about = (entry.run_id, entry.key, call.sample_id, json.dumps(call.path), entry.worker)
-        row = (*about, at, *entry.charge(entry.bound), "started")
-
-        def insert(connection: sqlite3.Connection) -> int | None:
-            return connection.execute(_INSERT, row).lastrowid
-
-        number: int = await self.writer.do(insert)
-        return number
-
-    async def finish(self, row: int, entry: CallEntry, reply: Reply, *, usage: BudgetUsage, at: float) -> Reply:
-        """Keep a reply. Gives the one to use: an earlier reply of the same key and sample, if there is one."""
-        text = reply_to_json(reply)
-        charge = entry.charge(usage, paid_usd=reply.paid_usd)
-        usable = reply.finish in ("stop", "length", "refusal") or bool(reply.tool_calls)
-
-        def update(connection: sqlite3.Connection) -> Reply | None:
-            earlier = self._find(connection, entry.key, entry.call.sample_id) if usable else None
-            status = "rejected" if not usable else "finished" if earlier is None else "duplicate"
-            connection.execute(_UPDATE, (status, at, text, "", *charge, row))
-            return earlier
-
-        earlier: Reply | None = await self.writer.do(update)
-        return reply if earlier is None else earlier
-
-    def fail(self, row: int, entry: CallEntry, error: str, usage: BudgetUsage, at: float) -> None:
-        """Note that a call failed."""
-        charge = entry.charge(usage)
-        self.writer.do_later(
-            lambda connection: connection.execute(_UPDATE, ("failed", at, None, as_unicode(error), *charge, row))
-        )
-
-    def lose(self, row: int, at: float) -> None:
-        """Note that a call's result is lost; it stays charged at its bound."""
-        self.writer.do_later(
-            lambda connection: connection.execute(
-                "UPDATE calls SET status = 'lost', finished = ? WHERE id = ? AND status = 'started'", (at, row)
-            )
-        )
-
-    async def issue(self, run_id: str, path: Path, calls: Sequence[ToolCall], at: float) -> tuple[IssuedCall, ...]:
-        """Keep tool calls, and give each an id."""
-        issued = tuple(IssuedCall(f"call_{secrets.token_hex(_ID_BYTES)}", None) for _ in calls)
-        rows = [
-            (run_id, each.id, "", json.dumps(path), call.name, at, 0, 0, 0.0, "called")
-            for call, each in zip(calls, issued, strict=True)
-        ]
-        await self.writer.do(lambda connection: connection.executemany(_INSERT, rows).rowcount)
-        return issued
 
     async def add_results(self, results: Mapping[str, str]) -> None:
         """Keep the results of tool calls, by their ids; one that has a result keeps it. Ids that are not known, and
@@ -188,12 +142,13 @@ class Journal:
         rows = [(now, reply_to_json(Reply(as_unicode(text))), call_id) for call_id, text in results.items()]
         await self.writer.do(lambda connection: connection.executemany(_ADD_RESULT, rows).rowcount)
 
-    def _find(self, connection: sqlite3.Connection, key: Key, sample_id: str) -> Reply | None:
+    def find(self, connection: sqlite3.Connection, key: Key, sample_id: str) -> Reply | None:
+        """The reply of a key and a sample id; runs in the writer."""
         row = connection.execute(_FIND, (key, sample_id)).fetchone()
         if row is None:
             return None
         with decoding(self.path, row[0]):
-            return reply_from_json(row[1])
+            return _reply_from_json(row[1])
 
     def _claim(self, connection: sqlite3.Connection, found: RunJournal, asked: str) -> None:
         run_id, request = found.run_id, found.request
@@ -206,7 +161,7 @@ class Journal:
             found.is_new = True
             return
         owner, before = row
-        if owner is not None and owner != self._owner.name and is_alive(self._owners, owner):
+        if owner != self._owner.name and is_alive(self.path, owner):
             raise _busy(run_id, f"process {owner.partition('-')[0]}")
         with decoding(self.path, run_id):
             changes = [] if before == asked else RunRequest.from_json(before).changes(request)
@@ -220,8 +175,7 @@ class Journal:
             (self._owner.name, asked if changes else before, run_id),
         )
         connection.execute(_LOSE, (run_id,))
-        with decoding(self.path, run_id):
-            found.read(connection)
+        found.read(connection)
 
 
 @dataclass(slots=True)
@@ -245,22 +199,22 @@ class RunJournal:
     """The tools that this run's workers have called, in order, by the paths of their steps."""
 
     def read(self, connection: sqlite3.Connection) -> None:
-        """Read what earlier processes have left."""
-        query = (
-            "SELECT path, key, worker, status, started, reply, calls, tokens, coalesce(usd, 0.0) FROM calls "
-            f"WHERE {OF_RUN} ORDER BY id DESC"
-        )
-        for steps, key, worker, status, started, kept, *charge in connection.execute(query, (self.run_id,)):
-            path = tuple(json.loads(steps))
-            self.spent = self.spent.plus(BudgetUsage(*charge))
-            if status == "lost":
-                self.lost = (LostCall(path, worker, started, *charge[1:]), *self.lost)
-            elif status == "finished":
-                self.replies[key] = reply_from_json(kept)
+        """Read what earlier processes have left.
+
+        Raises:
+            JournalFailure: it is damaged.
+        """
+        for each in attempts_in(connection, self.journal.path, self.run_id):
+            path, key, reply = each.path, each.key, each.reply
+            self.spent = self.spent.plus(each.charge)
+            if each.status == "lost":
+                self.lost = (*self.lost, each.lost)
+            elif each.status == "finished" and reply is not None:
+                self.replies.setdefault(key, reply)
                 self.unused.setdefault(path, set()).add(key)
-            elif status in ("called", "answered"):
-                result = None if kept is None else reply_from_json(kept).text
-                self.tool_calls[path] = (IssuedCall(key, result), *self.tool_calls.get(path, ()))
+            elif each.status in TOOL_CALLS:
+                issued = IssuedCall(key, None if reply is None else reply.text)
+                self.tool_calls[path] = (*self.tool_calls.get(path, ()), issued)
 
     async def find(self, key: Key, call: Call) -> Reply | None:
         """A reply that this run, or another one of the same sample, has for a key."""
@@ -268,7 +222,11 @@ class RunJournal:
         if found is not None:
             self.unused[call.path].discard(found)
             return self.replies[found]
-        return await self.journal.find(key, call.sample_id) if self.request.sample_id != self.run_id else None
+        if self.request.sample_id == self.run_id:
+            return None
+        journal = self.journal
+        other: Reply | None = await journal.writer.do(lambda connection: journal.find(connection, key, call.sample_id))
+        return other
 
     def _complete(self, key: Key, call: Call) -> Key | None:
         """The key of a reply that has ended by itself, to the same request under a smaller limit of tokens."""
@@ -293,17 +251,41 @@ class RunJournal:
                 "--ask-again (ask_again=True)"
             )
 
+    async def begin(self, key: Key, call: Call, worker: str, charge: Charge, at: float) -> int:
+        """Note that a worker is about to be asked, and the most that it may cost; gives the number of the row."""
+        row = (self.run_id, key, call.sample_id, json.dumps(call.path), worker, at, *charge, "started")
+        number: int = await self.journal.writer.do(lambda connection: connection.execute(_INSERT, row).lastrowid)
+        return number
 
-def key_of(fingerprint: str, call: Call, max_tokens: int | None) -> Key:
-    """What makes two calls the same, the sample id apart: the worker's fingerprint, the request, and the most tokens of
-    a reply, which are the last part, since a reply that was not cut is also one under a larger limit.
-    """
-    settings = {
-        name: value for name, value in call.settings.items() if name != "tool_choice"
-    }  # each request has its own
-    parts = [fingerprint, settings, call.messages, call.path]
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
-    return digest if max_tokens is None else f"{digest}-{max_tokens}"
+    async def finish(
+        self, row: int, key: Key, call: Call, reply: Reply, charge: Charge, *, at: float, usable: bool
+    ) -> Reply:
+        """Keep a reply. Gives the one to use: an earlier reply of the same key and sample, if there is one."""
+        text, journal = reply_to_json(reply), self.journal
+
+        def update(connection: sqlite3.Connection) -> Reply | None:
+            earlier = journal.find(connection, key, call.sample_id) if usable else None
+            status = "rejected" if not usable else "finished" if earlier is None else "duplicate"
+            connection.execute(_UPDATE, (status, at, text, "", *charge, row))
+            return earlier
+
+        earlier: Reply | None = await journal.writer.do(update)
+        return reply if earlier is None else earlier
+
+    def fail(self, row: int, status: str, charge: Charge, at: float, error: str = "") -> None:
+        """Note that a call failed, or that its result is lost."""
+        values = (status, at, None, as_unicode(error), *charge, row)
+        self.journal.writer.do_later(lambda connection: connection.execute(_UPDATE, values))
+
+    async def issue(self, path: Path, calls: Sequence[ToolCall], at: float) -> tuple[IssuedCall, ...]:
+        """Keep tool calls, and give each an id."""
+        issued = tuple(IssuedCall(f"call_{secrets.token_hex(_ID_BYTES)}", None) for _ in calls)
+        rows = [
+            (self.run_id, each.id, "", json.dumps(path), call.name, at, 0, 0, 0.0, "called")
+            for call, each in zip(calls, issued, strict=True)
+        ]
+        await self.journal.writer.do(lambda connection: connection.executemany(_INSERT, rows).rowcount)
+        return issued
 
 
 def _parts(key: Key) -> tuple[str, float]:
@@ -312,13 +294,33 @@ def _parts(key: Key) -> tuple[str, float]:
     return request, float(limit or "inf")
 
 
+def attempts_in(connection: sqlite3.Connection, path: pathlib.Path, run_id: str) -> list[Attempt]:
+    """Every attempt of a run, and every call of a tool, in the order in which they began.
+
+    Raises:
+        JournalFailure: one is damaged.
+    """
+    rows = connection.execute(_ATTEMPTS, (run_id,)).fetchall()
+    with decoding(path, run_id):
+        return [
+            Attempt(
+                tuple(json.loads(steps)),
+                worker,
+                status,
+                started,
+                finished,
+                error,
+                _reply_from_json(reply or "") if status == "finished" or reply else None,
+                BudgetUsage(*charge),
+                key,
+            )
+            for key, steps, worker, status, started, finished, error, reply, *charge in rows
+        ]
+
+
 def reply_to_json(reply: Reply) -> str:
     """A reply as JSON text."""
-    kept = {each.name: getattr(reply, each.name) for each in fields(Reply)}
-    plain = {name: value for name, value in kept.items() if value != getattr(_REPLY, name)}
-    plain |= {"text": reply.text}
-    if "usage" in plain:
-        plain["usage"] = {name: count for name, count in asdict(reply.usage).items() if count}
+    plain = adapter_of(Reply).dump_python(reply, mode="json", exclude_defaults=True, warnings=False)
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
@@ -327,7 +329,7 @@ def reply_to_json(reply: Reply) -> str:
     return text
 
 
-def reply_from_json(text: str) -> Reply:
+def _reply_from_json(text: str) -> Reply:
     """The inverse of `reply_to_json`.
 
     Raises:
@@ -337,9 +339,6 @@ def reply_from_json(text: str) -> Reply:
     if "tool_calls" in plain:
         plain["tool_calls"] = tuple(ToolCall(*call) for call in plain["tool_calls"])
     return Reply(**{**plain, "usage": Usage(**plain.get("usage", {}))})
-
-
-_REPLY = Reply("")
 
 
 @contextmanager
@@ -355,13 +354,17 @@ def decoding(path: pathlib.Path, run_id: str) -> Iterator[None]:
         ) from error
 
 
+TOOL_CALLS = ("called", "answered")
 OF_RUN = "run = (SELECT number FROM runs WHERE id = ?)"
+_ATTEMPTS = (
+    "SELECT key, path, worker, status, started, finished, error, reply, calls, tokens, coalesce(usd, 0.0) FROM calls "
+    f"WHERE {OF_RUN} ORDER BY id"
+)
 _LOSE = f"UPDATE calls SET status = 'lost' WHERE {OF_RUN} AND status = 'started'"
 _FIND = (
     "SELECT runs.id, reply FROM calls JOIN runs ON number = run "
     "WHERE key = ? AND calls.status = 'finished' AND sample = ? ORDER BY calls.id LIMIT 1"
 )
-_KEY_DIGITS = 32
 _ID_BYTES = 12
 _ADD_RESULT = "UPDATE calls SET status = 'answered', finished = ?, reply = ? WHERE key = ? AND status = 'called'"
 _INSERT = (

@@ -7,13 +7,13 @@ Rows hold plain JSON, a record JSON that LZMA has compressed: it repeats what ea
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import lzma
 import os
 import queue
 import secrets
 import sqlite3
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -146,12 +146,6 @@ _ADVICE = {
 }
 
 
-def shrink(connection: sqlite3.Connection) -> None:
-    """Give the space that removed runs took back to the file system."""
-    connection.executescript("PRAGMA incremental_vacuum")  # `execute` would do one page
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
 def compressed(text: str) -> bytes:
     """A text as the journal keeps it if it is long. The dictionary is as long as the text, since it repeats itself."""
     plain = text.encode()
@@ -169,7 +163,6 @@ _LARGEST_BATCH = 1000
 
 class _Job(NamedTuple):
     operation: Operation
-    loop: asyncio.AbstractEventLoop | None
     future: asyncio.Future[Any] | None
 
 
@@ -181,7 +174,8 @@ class JournalWriter:
         self._connection = connect(path, any_thread=True)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._at_work: list[_Job] = []
-        self._ended = False
+        self.has_ended = False
+        """Whether no operation can be run any more."""
         self._thread = threading.Thread(target=self.work, name="wfdsl-journal", daemon=True)
         self.start()
 
@@ -189,27 +183,21 @@ class JournalWriter:
         """Let the operations run as they come."""
         self._thread.start()
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether no operation can be run any more."""
-        return self._ended
-
     async def do(self, operation: Operation) -> Any:
         """Run an operation; its result comes once it is durable.
 
         Raises:
             JournalFailure: it could not be made durable.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        if self._ended:
+        if self.has_ended:
             raise self._over()
-        self.put(_Job(operation, loop, future))
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.put(_Job(operation, future))
         return await future
 
     def do_later(self, operation: Operation) -> None:
         """Run an operation without waiting for it; `close` waits."""
-        self.put(_Job(operation, None, None))
+        self.put(_Job(operation, None))
 
     def put(self, job: _Job | None) -> None:
         """Add a job; None ends the work."""
@@ -228,7 +216,7 @@ class JournalWriter:
                 pass
         finally:
             # No caller may wait for a thread that has ended, not even if a mistake of ours ended it.
-            self._ended = True
+            self.has_ended = True
             left = list(self._at_work)
             while not self._jobs.empty():
                 left += filter(None, [self._jobs.get_nowait()])
@@ -305,8 +293,8 @@ def _hand_back(jobs: list[_Job], results: list[Any]) -> None:
     """Wake each event loop once for all of its results."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
     for job, result in zip(jobs, results, strict=True):
-        if job.loop is not None and job.future is not None:
-            by_loop.setdefault(job.loop, []).append((job.future, result))
+        if job.future is not None:
+            by_loop.setdefault(job.future.get_loop(), []).append((job.future, result))
     for loop, done in by_loop.items():
         with suppress(RuntimeError):  # the loop has been closed, and no one waits any more
             loop.call_soon_threadsafe(_wake, done)
@@ -322,24 +310,15 @@ def _wake(done: list[tuple[asyncio.Future[Any], Any]]) -> None:
             future.set_result(result)
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+def _locked(file: Path) -> int | None:
+    """Lock a file, which is made if it is not there; None: another process, or another descriptor, has it."""
+    descriptor = os.open(file, os.O_CREAT | os.O_RDWR, _PRIVATE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def lock_for_sole_use(path: Path) -> int:
@@ -350,44 +329,43 @@ def lock_for_sole_use(path: Path) -> int:
     """
     file = path.resolve()  # a link to a journal is the same journal
     file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(file.with_name(file.name + ".lock"), os.O_CREAT | os.O_RDWR, _PRIVATE)
-    if not _try_lock(descriptor):
-        os.close(descriptor)
+    descriptor = _locked(file.with_name(file.name + ".lock"))
+    if descriptor is None:
         raise UsageError(f"another process answers with the journal {path}; stop it, or use another journal")
     return descriptor
+
+
+def owners_of(path: Path) -> Path:
+    """The folder with a file for each process that has a journal open, which holds a lock on it."""
+    return path.with_name(path.name + ".owners")
 
 
 class Owner:
     """An open journal, as other processes see it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, path: Path) -> None:
+        folder = owners_of(path)
         folder.mkdir(parents=True, exist_ok=True)
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         """The process id, for people, and something that makes it unique."""
         self._file = folder / self.name
-        descriptor = os.open(self._file, os.O_CREAT | os.O_RDWR, _PRIVATE)
-        _try_lock(descriptor)
-        self._descriptor: int | None = descriptor
+        self._lock = _locked(self._file)
 
     def close(self) -> None:
         """Let go. May be called more than once."""
-        if self._descriptor is not None:
-            self._file.unlink(missing_ok=True)
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._file.unlink(missing_ok=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
-def is_alive(folder: Path, name: str) -> bool:
-    """Whether the process that an owner's name stands for still has its journal open; clears up after a dead one."""
-    path = folder / name
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
+def is_alive(path: Path, owner: str | None) -> bool:
+    """Whether an owner's process still has the journal open; clears up after a dead one."""
+    file = owners_of(path) / (owner or "")
+    if not file.is_file():
         return False
-    try:
-        if not _try_lock(descriptor):
-            return True
-        path.unlink(missing_ok=True)
-        return False
-    finally:
+    descriptor = _locked(file)
+    if descriptor is not None:
+        file.unlink(missing_ok=True)
         os.close(descriptor)
+    return descriptor is None

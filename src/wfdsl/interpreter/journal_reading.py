@@ -14,44 +14,20 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
+from wfdsl.api import analyze
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.context import messages_for
 from wfdsl.interpreter.events import Path as CallPath
-from wfdsl.interpreter.journal import OF_RUN, decoding, reply_from_json
-from wfdsl.interpreter.journal_file import connect, failure, is_alive, shrink
-from wfdsl.interpreter.record import LostCall, Run, StepRecord, cost_of
-from wfdsl.language.check import CheckConfig, check
-from wfdsl.language.completion import read_completion
-from wfdsl.language.workflow import Workflow
-from wfdsl.protocols import Message, Reply, RunStatus, StepState
-
-
-class Attempt(NamedTuple):
-    """One attempt of one call, as the journal has it."""
-
-    path: CallPath
-    worker: str
-    """The worker's name."""
-    status: str
-    """`started`, `finished`, `failed`, `rejected` (a reply that cannot be used), `duplicate` or `lost`."""
-    started: float
-    finished: float | None
-    error: str
-    reply: Reply | None = None
-    charge: BudgetUsage = NOTHING_SPENT
-
-    @property
-    def answer(self) -> str | None:
-        """What the worker answered, if that is the reply of its step."""
-        is_answer = self.status == "finished" and self.reply is not None and not self.reply.tool_calls
-        return self.reply.text if is_answer and self.reply is not None else None
+from wfdsl.interpreter.journal import OF_RUN, TOOL_CALLS, Attempt, attempts_in, decoding
+from wfdsl.interpreter.journal_file import connect, failure, is_alive
+from wfdsl.interpreter.record import Run, StepRecord, cost_of
+from wfdsl.protocols import RunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,36 +183,7 @@ def attempts_of(path: Path, run_id: str) -> tuple[Attempt, ...]:
         JournalFailure: the journal or the run cannot be read.
     """
     with reading(path) as connection:
-        rows = connection.execute(_ATTEMPTS, (run_id,)).fetchall()
-    with decoding(path, run_id):
-        return tuple(
-            Attempt(
-                tuple(json.loads(steps)),
-                worker,
-                status,
-                started,
-                finished,
-                error,
-                reply_from_json(reply or "") if status == "finished" or reply else None,
-                BudgetUsage(*charge),
-            )
-            for steps, worker, status, started, finished, error, reply, *charge in rows
-        )
-
-
-_ATTEMPTS = (
-    "SELECT path, worker, status, started, finished, error, reply, calls, tokens, coalesce(usd, 0.0) FROM calls "
-    f"WHERE {OF_RUN} AND status NOT IN ('called', 'answered') ORDER BY id"  # those are tool calls
-)
-
-
-def kept_replies(path: Path, run_id: str) -> tuple[Attempt, ...]:
-    """The attempts of a run whose replies it has.
-
-    Raises:
-        JournalFailure: the journal or the run cannot be read.
-    """
-    return tuple(attempt for attempt in attempts_of(path, run_id) if attempt.status == "finished")
+        return tuple(each for each in attempts_in(connection, path, run_id) if each.status not in TOOL_CALLS)
 
 
 def add_copy(path: Path, run_id: str, request: RunRequest, source: str, kept: Iterable[Attempt]) -> None:
@@ -273,13 +220,14 @@ def remove(path: Path, run_ids: Iterable[str]) -> int:
     with reading(path) as connection:
         for run_id in wanted:
             row = connection.execute("SELECT owner FROM runs WHERE id = ?", (run_id,)).fetchone()
-            if row is not None and row[0] is not None and is_alive(_owners(path), row[0]):
+            if row is not None and is_alive(path, row[0]):
                 raise UsageError(f"run {run_id} is being worked on; stop it first")
         connection.execute("BEGIN IMMEDIATE")
         removed = sum(connection.execute("DELETE FROM runs WHERE id = ?", (run_id,)).rowcount for run_id in wanted)
         connection.execute("COMMIT")
         if removed:
-            shrink(connection)
+            connection.executescript("PRAGMA incremental_vacuum")  # `execute` would do one page
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return removed
 
 
@@ -302,33 +250,22 @@ STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "
 
 
 def _status(path: Path, status: str, owner: str | None) -> str:
-    if status != "running":
-        return status
-    return "running" if owner is not None and is_alive(_owners(path), owner) else "interrupted"
-
-
-def _owners(path: Path) -> Path:
-    return path.with_name(path.name + ".owners")
+    return "interrupted" if status == "running" and not is_alive(path, owner) else status
 
 
 def unfinished_run(
     run_id: str, request: RunRequest, calls: Sequence[Attempt], created: float, *, is_running: bool
 ) -> Run:
     """The record of a run, from its calls; `is_running`: its process still works on it."""
-    charge = NOTHING_SPENT
-    for call in calls:
-        charge = charge.plus(call.charge)
     error = f"the process ended before the run did; continue with: wfdsl runs resume {run_id}"
     return replace(
         _Unfinished(run_id, calls).run(request, (), created, is_open=is_running),
         status="running" if is_running else "stopped",
         error="" if is_running else error,
         lost=tuple(
-            LostCall(call.path, call.worker, call.started, call.charge.tokens, call.charge.usd)
-            for call in calls
-            if call.status == "lost" or (call.status == "started" and not is_running)
+            call.lost for call in calls if call.status == "lost" or (call.status == "started" and not is_running)
         ),
-        charged=charge,
+        charged=reduce(BudgetUsage.plus, (call.charge for call in calls), NOTHING_SPENT),
     )
 
 
@@ -340,18 +277,19 @@ class _Unfinished:
     def run(self, request: RunRequest, at: CallPath, started: float, *, is_open: bool) -> Run:
         """A run from the calls inside it; `at` is its path, which is empty for the outermost one."""
         workflow = request.workflow
-        pruned = graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned
+        schedule = graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps)
         responses: dict[int, str] = {}
         steps: list[StepRecord] = []
-        for index in range(len(workflow)):
+        for index, seen_by in enumerate(schedule.seen_by):
             step = self._step(request, (*at, index), responses, is_open=is_open)
-            later = range(index + 1, len(workflow))
-            if step.nested and any(index in workflow.sees(each) and self._inside((*at, each)) for each in later):
+            if step.nested and any(self._inside((*at, later)) for later in seen_by):
                 over = step.nested[-1]  # the steps that see a Conductor node begin when it is over
-                step = replace(step, status="done", response=over.answer, finished=over.finished)
+                step.status, step.response, step.finished = "done", over.answer, over.finished
+            elif index in schedule.pruned and step.status == "waiting":
+                step.status = "pruned"
             if step.response is not None:
                 responses[index] = step.response
-            steps.append(replace(step, status="pruned") if index in pruned and step.status == "waiting" else step)
+            steps.append(step)
         status: RunStatus = "done" if steps[-1].status == "done" else "running" if is_open else "stopped"
         ends = [step.finished or started for step in steps]
         return Run(
@@ -369,39 +307,32 @@ class _Unfinished:
 
     def _step(self, request: RunRequest, at: CallPath, responses: dict[int, str], *, is_open: bool) -> StepRecord:
         """A step from its own calls, or, if its worker is a Conductor, from those inside."""
-        asked = request.workflow[at[-1]].worker
+        index, calls = at[-1], self._inside(at)
+        asked = request.workflow[index].worker
         assert isinstance(asked, int)  # requests hold workflows that could run
-        calls = self._inside(at)
+        record = StepRecord(index, asked)
         if not calls:
-            return StepRecord(at[-1], asked)
+            return record
+        if responses.keys() >= set(request.workflow.sees(index)):  # a reply of another run is not among the calls
+            record.messages = request.messages_of(index, responses)
+        replies = [call.reply for call in calls if call.reply is not None]
+        record.usage, record.paid_usd, record.list_usd = cost_of(replies)
+        record.started, record.status = calls[0].started, "running" if is_open else "stopped"
         own = [call for call in calls if call.path == at]
-        last = next((call for call in own if call.answer is not None), own[-1] if own else calls[0])
-        status: StepState = "running" if is_open else "stopped"
-        if own and last.answer is not None:
-            status = "done"
-        elif own and not is_open and last.status in _FAILED:
-            status = "failed"
-        is_over = bool(own) and status != "running"
-        usage, paid_usd, list_usd = cost_of([call.reply for call in calls if call.reply is not None])
-        record = StepRecord(
-            at[-1],
-            asked,
-            worker_name=last.worker,
-            messages=_messages(request, at[-1], responses),
-            status=status,
-            started=calls[0].started,
-            finished=last.finished if is_over else None,
-            retries=sum(call.status in _FAILED for call in own),
-            error=last.error if is_over else "",
-            usage=usage,
-            paid_usd=paid_usd,
-            list_usd=list_usd,
-        )
-        if status == "done" and last.reply is not None:
-            record.take(last.reply)
         if not own:
+            record.worker_name = calls[0].worker
             question = request.question if asked < 0 else record.messages  # the root Conductor is asked directly
             record.nested = tuple(self._rounds(replace(request, question=question), at, is_open=is_open))
+            return record
+        last = next((call for call in own if call.answer is not None), own[-1])
+        record.worker_name, record.retries = last.worker, sum(call.status in _FAILED for call in own)
+        if last.answer is not None and last.reply is not None:
+            record.status = "done"
+            record.take(last.reply)
+        elif last.status in _FAILED and not is_open:
+            record.status = "failed"
+        if record.status != "running":
+            record.finished, record.error = last.finished, last.error
         return record
 
     def _rounds(self, request: RunRequest, at: CallPath, *, is_open: bool) -> Iterator[Run]:
@@ -412,7 +343,7 @@ class _Unfinished:
             calls = self._inside(here)
             inside = [call for call in calls if call.path[len(here)] != OWN_STEP]
             written = [call.answer for call in calls if call not in inside and call.answer is not None]
-            workflow = _workflow_in(written[-1]) if written else None
+            workflow = analyze(written[-1], profile="lenient", max_steps=None).workflow if written else None
             if workflow is None or not inside or any(call.path[len(here)] >= len(workflow) for call in inside):
                 return
             asked = replace(asked, workflow=workflow)
@@ -425,27 +356,3 @@ class _Unfinished:
 
 
 _FAILED = ("failed", "rejected")
-
-
-def _workflow_in(text: str) -> Workflow | None:
-    """The workflow that a completion holds; None if it holds none that can be run."""
-    reading = read_completion(text, "lenient")
-    if reading.tree is None or not reading.complete or reading.passthrough:
-        return None
-    found = [*reading.diagnostics, *check(reading.tree, CheckConfig(max_steps=None))]
-    return None if any(each.is_error for each in found) else Workflow.from_tree(reading.tree)
-
-
-def _messages(request: RunRequest, step: int, responses: dict[int, str]) -> tuple[Message, ...]:
-    """What a step was shown; nothing if it saw a reply of another run, which this run's calls do not hold."""
-    workflow, config = request.workflow, request.config
-    if not responses.keys() >= set(workflow.sees(step)):
-        return ()
-    return messages_for(
-        workflow,
-        step,
-        responses,
-        request.question,
-        question_for=config.question_for,
-        previous=request.previous,
-    )

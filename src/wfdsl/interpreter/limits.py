@@ -15,7 +15,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from wfdsl.interpreter.worker_profile import WorkerProfile
-from wfdsl.protocols import Ask, Reply, WorkerFailure
+from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
 
 WINDOW_S = 60.0 + 2.0
 """A minute, and a margin for requests that leave later than they were counted, as the first ones of a client do. Our
@@ -217,7 +217,7 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def limits_of(profile: WorkerProfile, worker: Ask) -> WorkerLimits:
+def limits_of(profile: WorkerProfile, worker: Worker) -> WorkerLimits:
     """The limits of a worker in the running event loop.
 
     A model at a server is identified by its entry, since pools come and go while the provider keeps counting; any
@@ -226,7 +226,7 @@ def limits_of(profile: WorkerProfile, worker: Ask) -> WorkerLimits:
     # Kept with the loop, with the workers that are identified by themselves: a table of ours would keep loops for ever,
     # since workers may refer to them.
     loop = asyncio.get_running_loop()
-    known: dict[Hashable, tuple[Ask | None, WorkerLimits]] = vars(loop).setdefault("_wfdsl_limits", {})
+    known: dict[Hashable, tuple[Worker | None, WorkerLimits]] = vars(loop).setdefault("_wfdsl_limits", {})
     inner = getattr(worker, "worker", worker)
     key: Hashable = profile.endpoint or id(inner)
     if key not in known:
@@ -244,6 +244,11 @@ UNUSABLE = {
     "raise max_tokens or the server's context, or let the model think less",
 }
 """Replies that count as failures, by how they finished."""
+
+
+def is_usable(reply: Reply, call: Call) -> bool:
+    """Whether a reply is an answer, or calls tools that it was offered."""
+    return reply.finish not in UNUSABLE or bool(reply.tool_calls and call.settings.get("tools"))
 
 
 class UnusableReply(WorkerFailure):

@@ -10,12 +10,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, cast
 
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.context import Question
-from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage, WorkerFailure
 from wfdsl.render.notebook import DrawnRun
@@ -26,29 +25,14 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import CoreSchema
 
+_HELD: Final[Mapping[StepState, str]] = {"stopped": "stopped", "suspended": "waits for a tool"}
+"""States of a step that pictures have no sign for, and what they say instead."""
 FORMAT: Final = "wfdsl-run"
 VERSION: Final = 1
 """Raised by one whenever a reader of the version before could misread a record."""
 NOTHING: Final = Usage()
-
-
 _SHORT: Final = 60
 """Characters of an answer in the short form of a record; our choice."""
-
-
-def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
-    """A workflow's steps as plain values."""
-    return [
-        {
-            "worker": step.worker,
-            "subtask": step.subtask,
-            "access": step.access if step.access == ALL else list(step.access),
-            "depth": step.depth,
-            "temperature": step.temperature,
-            "max_tokens": step.max_tokens,
-        }
-        for step in workflow.steps
-    ]
 
 
 class InJson(NamedTuple):
@@ -70,7 +54,7 @@ class InJson(NamedTuple):
         return schema
 
 
-PlainWorkflow: TypeAlias = Annotated[Workflow, InJson(workflow_to_list, lambda steps: {"steps": steps})]
+PlainWorkflow: TypeAlias = Annotated[Workflow, InJson(lambda workflow: workflow.steps, lambda steps: {"steps": steps})]
 """A workflow that is a list of steps in JSON."""
 PlainQuestion: TypeAlias = Annotated[
     Question, InJson(read=lambda said: tuple(said) if isinstance(said, list) else said)
@@ -147,16 +131,8 @@ class StepRecord:
 
     def picture(self) -> StepStatus:
         """The state of the step, as pictures show it."""
-        state: State
-        notes = []
-        if self.status == "stopped":
-            state = "waiting"
-            notes.append("stopped")
-        elif self.status == "suspended":
-            state = "waiting"
-            notes.append("waits for a tool")
-        else:
-            state = self.status
+        held = _HELD.get(self.status)
+        state, notes = cast("State", "waiting" if held else self.status), [held] if held else []
         if self.retries:
             notes.append(counted(self.retries, "failed attempt"))
         if self.replayed:
@@ -261,7 +237,7 @@ class Run(DrawnRun):
             "usage": asdict(self.usage),
             "paid_usd": self.paid_usd,
             "list_usd": self.list_usd,
-            **_records().dump_python(self, mode="json", warnings=False),
+            **adapter_of(Run).dump_python(self, mode="json", warnings=False),
         }
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -288,10 +264,11 @@ class Run(DrawnRun):
         if plain.get("version") != VERSION:
             raise UsageError(f"this run record has version {plain.get('version')}, and this wfdsl reads {VERSION}")
         try:
-            return _records().validate_python(plain)
+            found: Run = adapter_of(Run).validate_python(plain)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise UsageError(f"not a run record: {first['msg']} at {'.'.join(map(str, first['loc']))}") from error
+        return found
 
 
 _NO_ANSWER = frozenset({"empty", "filtered", "only_thinking", "tool_calls", "out_of_tokens"})
@@ -385,20 +362,21 @@ def cost_of(replies: Sequence[Reply]) -> tuple[Usage, float | None, float | None
     return usage, total_usd(reply.paid_usd for reply in replies), total_usd(reply.list_usd for reply in replies)
 
 
+def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
+    """A workflow's steps as plain values."""
+    found: list[dict[str, Any]] = adapter_of(PlainWorkflow).dump_python(workflow, mode="json")
+    return found
+
+
 def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
     """The inverse of `workflow_to_list`."""
-    return _workflows().validate_python(steps)
+    found: Workflow = adapter_of(PlainWorkflow).validate_python(steps)
+    return found
 
 
 @cache
-def _workflows() -> TypeAdapter[Workflow]:
+def adapter_of(kind: Any) -> TypeAdapter[Any]:
+    """What reads and writes values of a type as JSON can hold them."""
     from pydantic import TypeAdapter  # noqa: PLC0415  (start-up time)
 
-    return TypeAdapter(PlainWorkflow)
-
-
-@cache
-def _records() -> TypeAdapter[Run]:
-    from pydantic import TypeAdapter  # noqa: PLC0415  (start-up time)
-
-    return TypeAdapter(Run)
+    return TypeAdapter(kind)

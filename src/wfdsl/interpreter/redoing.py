@@ -16,8 +16,8 @@ from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Path as CallPath
 from wfdsl.interpreter.execution import require_runnable
-from wfdsl.interpreter.journal import Journal
-from wfdsl.interpreter.journal_reading import Attempt, add_copy, kept_replies, request_of, run_of
+from wfdsl.interpreter.journal import Attempt, Journal
+from wfdsl.interpreter.journal_reading import add_copy, attempts_of, request_of, run_of
 from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import new_run_id, resume
 from wfdsl.interpreter.worker_profile import RunEstimate, estimate
@@ -32,27 +32,17 @@ class Redo:
     run_id: str
     """The run that has the step; it stays as it is."""
     request: RunRequest
-    """What the new run will be asked: the same, except for what was changed of the step."""
+    """What the new run will be asked: the same, except for what was changed of the step, and where it comes from."""
     workflow: Workflow
     """The workflow that the step is in."""
     names: tuple[str, ...] | None
     """What its steps are called."""
     previous: tuple[str, str] | None
     """The final (subtask, response) of the round before it."""
-    round: int | None
-    """The Conductor's round that the step is in; None: the run has no rounds."""
-    again: frozenset[int]
-    """The steps that are asked again: the step, and all that see it directly or through others."""
     kept: tuple[Attempt, ...]
     """The replies that the new run takes over."""
     responses: Mapping[int, str]
     """The responses that the other steps of the workflow keep; a Conductor node's is made of several replies."""
-
-    @property
-    def origin(self) -> dict[str, str]:
-        """What the new run's record says of where it comes from."""
-        where = {"from": self.run_id, "step": str(min(self.again))}
-        return where if self.round is None else {**where, "round": str(self.round)}
 
     def estimate(self, pool: WorkerPool) -> RunEstimate:
         """What the workflow's steps without a reply are sent, and the most that they cost; later rounds apart."""
@@ -74,12 +64,7 @@ class Redo:
             JournalFailure: it cannot be written.
         """
         new_id = new_run_id()
-        request = replace(
-            self.request,
-            sample_id=new_id,
-            origin={**self.request.origin, **self.origin},
-        )
-        add_copy(journal, new_id, request, self.run_id, self.kept)
+        add_copy(journal, new_id, replace(self.request, sample_id=new_id), self.run_id, self.kept)
         return new_id
 
 
@@ -111,37 +96,43 @@ def prepare_redo(
     inside = _inside(run, round_number)
     index = _index(inside, step)
     workflow = inside.workflow
-    if subtask is not None or worker is not None:
+    changes: dict[str, Any] = {"subtask": subtask, "worker": worker}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if changes:
         if round_number is not None:
             raise UsageError(
                 "a Conductor wrote the steps of its rounds: leave subtask and worker out, or run the round's workflow "
                 "as a file"
             )
-        workflow = _changed(workflow, index, subtask, worker)
+        steps = [replace(each, **changes) if number == index else each for number, each in enumerate(workflow)]
+        workflow = Workflow(tuple(steps))
         request = replace(request, workflow=workflow)
-    again = {index}
+    if index in graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned:
+        raise UsageError(f"{inside.name_of(index)} cannot change the answer, so it was left out: redo another step")
+    again = {index}  # the step, and all that see it directly or through others
     for later in range(index + 1, len(workflow)):
         if again.intersection(workflow.sees(later)):
             again.add(later)
-    if index in graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps).pruned:
-        raise UsageError(f"{inside.name_of(index)} cannot change the answer, so it was left out: redo another step")
+    at: CallPath = ()
+    origin, previous = {"from": run_id, "step": str(index)}, request.previous
+    if round_number is not None:
+        origin["round"], at = str(round_number), (0, round_number)
+        before = run.steps[0].nested[round_number - 1]
+        previous = (before.workflow[-1].subtask, before.answer or "") if round_number else None
+    count = len(at)
 
     def is_kept(path: CallPath) -> bool:
-        if round_number is None:
-            return path[0] not in again
-        return path[1] < round_number or (path[1] == round_number and path[2] not in again)
+        return path[:count] < at or (path[:count] == at and path[count] not in again)
 
-    prefix = () if round_number is None else (0, round_number)
-    kept = tuple(each for each in kept_replies(journal, run_id) if is_kept(each.path))
-    found = {each.path[len(prefix)] for each in kept if each.path[: len(prefix)] == prefix}
+    attempts = attempts_of(journal, run_id)
+    kept = tuple(each for each in attempts if each.status == "finished" and is_kept(each.path))
+    found = {each.path[count] for each in kept if each.path[:count] == at}
     return Redo(
         run_id=run_id,
-        request=request,
+        request=replace(request, origin={**request.origin, **origin}),
         workflow=workflow,
         names=inside.names,
-        previous=_previous(run, round_number, request),
-        round=round_number,
-        again=frozenset(again),
+        previous=previous,
         kept=kept,
         responses={
             each.step: each.response for each in inside.steps if each.step in found and each.response is not None
@@ -199,18 +190,3 @@ def _index(run: Run, step: int | str) -> int:
         return int(step)
     known = ", ".join(names) or f"0 to {count - 1}"
     raise UsageError(f"run {run.id} has no step {step!r}: its steps are {known}")
-
-
-def _changed(workflow: Workflow, index: int, subtask: str | None, worker: int | None) -> Workflow:
-    given: dict[str, Any] = {"subtask": subtask, "worker": worker}
-    new = replace(workflow[index], **{name: value for name, value in given.items() if value is not None})
-    return Workflow((*workflow.steps[:index], new, *workflow.steps[index + 1 :]))
-
-
-def _previous(run: Run, round_number: int | None, request: RunRequest) -> tuple[str, str] | None:
-    if round_number is None:
-        return request.previous
-    if round_number == 0:
-        return None
-    before = run.steps[0].nested[round_number - 1]
-    return before.workflow[-1].subtask, before.answer or ""

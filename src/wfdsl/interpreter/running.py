@@ -10,8 +10,8 @@ import inspect
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import fields, replace
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,7 +19,7 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, UNLIMITED, Budget, BudgetTracker
 from wfdsl.interpreter.call import Clock, Environment, Pipelines
 from wfdsl.interpreter.conductor_node import Level
-from wfdsl.interpreter.config import RunConfig, RunRequest, configured
+from wfdsl.interpreter.config import DEFAULT, RunConfig, RunRequest
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.events import Event, Listener, safe
 from wfdsl.interpreter.execution import Execution, require_runnable
@@ -30,6 +30,7 @@ from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.interpreter.tools import Tools
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import WorkerPool
+from wfdsl.settings import changed, not_default
 
 _T = TypeVar("_T")
 RunOptions: TypeAlias = dict[str, Any]
@@ -104,7 +105,7 @@ async def run(
     request = RunRequest(
         workflow=workflow,
         question=checked_question(question),
-        config=configured(config, options),
+        config=changed(config or DEFAULT, options),
         budget=limits,
         names=None if names is None else tuple(names),
         previous=None if previous is None else (previous[0], previous[1]),
@@ -143,16 +144,11 @@ async def resume(
     if isinstance(budget, BudgetTracker):
         raise UsageError("budget must be a Budget: a resumed run keeps the tracker that the journal has for it")
     request = request_of(Path(journal) if isinstance(journal, str | Path) else journal.path, run_id)
-    request = replace(request, config=configured(request.config, options), budget=_merged(request.budget, budget))
+    limits = replace(request.budget, **({} if budget is None else not_default(budget)))
+    request = replace(request, config=changed(request.config, options), budget=limits)
     return await _run_request(
         run_id, request, pool, journal, tracker=None, account=account, limiter=limiter, on_event=on_event
     )
-
-
-def _merged(before: Budget, now: Budget | None) -> Budget:
-    """The limits of `before`, except those that `now` sets."""
-    limits = {} if now is None else {each.name: getattr(now, each.name) for each in fields(now)}
-    return replace(before, **{name: limit for name, limit in limits.items() if limit is not None})
 
 
 async def stream(
@@ -232,7 +228,8 @@ async def _run_request(
     require_runnable(request.workflow, pool, config.max_depth)
     loop = asyncio.get_running_loop()
     claiming = nullcontext() if journal is None else _claimed(run_id, request, journal)
-    async with _opened(pool) as workers, claiming as kept:
+    opened = getattr(pool, "open", lambda: nullcontext(pool))
+    async with opened() as workers, claiming as kept:
         if tracker is None and (kept is not None or account is not None or budget is not UNLIMITED):
             tracker = BudgetTracker(budget, NOTHING_SPENT if kept is None else kept.spent, within=account)
         own = () if config.concurrency is None else (ConcurrencyLimiter(config.concurrency),)
@@ -244,26 +241,14 @@ async def _run_request(
             limiters=own if limiter is None else (*own, limiter),
             budget=tracker,
             journal=kept,
-            lost=() if kept is None else kept.lost,
             listener=None if on_event is None else safe(on_event),
         )
         level = Level(
             pipelines=Pipelines(workers),
             depth=config.max_depth,
             deadline=None if config.timeout_s is None else loop.time() + config.timeout_s,
-            step_timeout_s=config.step_timeout_s,
-            answer_settings=request.answer_settings,
-            tools=request.tools,
         )
-        execution = Execution(
-            request.workflow,
-            request.question,
-            environment,
-            level,
-            names=request.names,
-            previous=request.previous,
-            settings=request.settings,
-        )
+        execution = Execution(request, environment, level)
         if kept is None:
             return await execution.finish()
         run, refused = None, False
@@ -290,11 +275,6 @@ async def _claimed(run_id: str, request: RunRequest, journal: Journal | str | Pa
     finally:
         if store is not journal:
             await asyncio.to_thread(store.close)
-
-
-def _opened(pool: WorkerPool) -> AbstractAsyncContextManager[Any]:
-    opener = getattr(pool, "open", None)
-    return nullcontext(pool) if opener is None else opener()
 
 
 _ROLES = ("system", "user", "assistant")

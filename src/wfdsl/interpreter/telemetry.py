@@ -69,8 +69,8 @@ class SpanListener:
         self._workflow = workflow
         self._texts = os.environ.get(TEXTS_VARIABLE, "").lower() == "true" if texts is None else texts
         self._conversation = ""
-        self._open: dict[tuple[str, Path], Span] = {}
-        """The spans that have not ended, by kind (run, step) and path; a completion is a step."""
+        self._open: dict[Path, Span] = {}
+        """The spans of runs, steps and completions that have not ended, by path."""
         self._conductors: set[Path] = set()
 
     def __call__(self, event: Event) -> None:
@@ -79,51 +79,30 @@ class SpanListener:
         match event:
             case RunStarted():
                 self._conversation, name = event.run_id, "" if path else self._workflow
-                about = {
-                    "wfdsl.run": event.run_id,
-                    "wfdsl.steps": len(event.workflow),
-                    **({_AGENT: name} if name else {}),
-                }
-                self._begin(("run", path), ("step", path[:-1]), f"invoke_workflow {name}", "CHAIN", about)
+                about = {"wfdsl.run": event.run_id, "wfdsl.steps": len(event.workflow)}
+                about |= {_AGENT: name} if name else {}
+                self._begin(path, path[:-1], f"invoke_workflow {name}", "CHAIN", about)
+            case StepStarted(conductor=True, worker_name=name):
+                self._conductors.add(path)
+                about = {_AGENT: name, "wfdsl.step": path[-1], "wfdsl.worker": name}
+                self._begin(path, path[:-1], f"invoke_agent {name}", "AGENT", about)
             case StepStarted():
-                about = {"wfdsl.step": path[-1], "wfdsl.worker": event.worker_name}
-                if event.conductor:
-                    self._conductors.add(path)
-                    about[_AGENT] = event.worker_name
-                    self._begin(("step", path), ("run", path[:-1]), f"invoke_agent {event.worker_name}", "AGENT", about)
-                else:
-                    self._begin_chat(("step", path), ("run", path[:-1]), event, about)
+                self._begin_chat(event, path[:-1], {"wfdsl.step": path[-1]})
             case CompletionStarted():
-                about = {_AGENT: event.worker_name, "wfdsl.round": path[-2], "wfdsl.worker": event.worker_name}
-                self._begin_chat(("step", path), ("step", path[:-2]), event, about)
-            case CompletionFinished() if ("step", path) in self._open:
-                self._end_completion(event)
-            case Retried() if ("step", path) in self._open:
-                self._open["step", path].add_event("retry", {"reason": event.reason, "wait_s": event.wait_s})
-            case FellBack() if ("step", path) in self._open:
-                self._open["step", path].add_event("fallback", {"reason": event.reason, "worker": event.worker_name})
-            case StepFinished() if ("step", path) in self._open:
-                self._end_step(path, event.record, event.error_type)
-            case RunFinished() if ("run", path) in self._open:
-                self._end_run(path, event.run)
+                self._begin_chat(event, path[:-2], {_AGENT: event.worker_name, "wfdsl.round": path[-2]})
+            case _ if path in self._open:
+                self._go_on(event, self._open[path])
 
-    def _begin_chat(
-        self,
-        key: tuple[str, Path],
-        parent: tuple[str, Path],
-        event: StepStarted | CompletionStarted,
-        about: dict[str, Any],
-    ) -> None:
-        about["gen_ai.provider.name"] = _PROVIDERS.get(event.provider, event.provider) or "unknown"
+    def _begin_chat(self, event: StepStarted | CompletionStarted, parent: Path, about: dict[str, Any]) -> None:
+        provider = _PROVIDERS.get(event.provider, event.provider) or "unknown"
+        about |= {"wfdsl.worker": event.worker_name, "gen_ai.provider.name": provider}
         if event.model:
             about["gen_ai.request.model"] = event.model
-        self._begin(key, parent, f"chat {event.model or event.worker_name}", "LLM", about)
+        self._begin(event.path, parent, f"chat {event.model or event.worker_name}", "LLM", about)
 
-    def _begin(
-        self, key: tuple[str, Path], parent: tuple[str, Path], name: str, kind: str, about: dict[str, Any]
-    ) -> None:
+    def _begin(self, path: Path, parent: Path, name: str, kind: str, about: dict[str, Any]) -> None:
         outer = self._open.get(parent)
-        self._open[key] = self._tracer.start_span(
+        self._open[path] = self._tracer.start_span(
             name.strip(),
             context=None if outer is None else trace.set_span_in_context(outer),
             kind=SpanKind.CLIENT if kind == "LLM" else SpanKind.INTERNAL,
@@ -135,17 +114,29 @@ class SpanListener:
             },
         )
 
-    def _end_completion(self, event: CompletionFinished) -> None:
-        span, reply = self._open.pop(("step", event.path)), event.reply
-        if reply is None:
-            _set_error(span, event.error, event.error_type)
-        else:
-            span.set_attributes(_answered(reply.model, reply.finish, reply.usage))
-            self._set_texts(span, event.messages, reply.text, reply.finish)
-        span.end(int(event.at * _NANOSECONDS))
+    def _go_on(self, event: Event, span: Span) -> None:
+        match event:
+            case Retried():
+                span.add_event("retry", {"reason": event.reason, "wait_s": event.wait_s})
+            case FellBack():
+                span.add_event("fallback", {"reason": event.reason, "worker": event.worker_name})
+            case CompletionFinished(reply=reply):
+                if reply is None:
+                    _set_error(span, event.error, event.error_type)
+                else:
+                    span.set_attributes(_answered(reply.model, reply.finish, reply.usage))
+                    self._set_texts(span, event.messages, reply.text, reply.finish)
+                self._open.pop(event.path).end(int(event.at * _NANOSECONDS))
+            case StepFinished():
+                self._end_step(event.path, event.record, event.error_type)
+            case RunFinished(path=path, run=run):
+                for step in [each for each in self._open if each[:-1] == path != each]:  # those stopped with the run
+                    self._end_step(step, run.steps[step[-1]], "")
+                self._set_texts(span, run.question, run.answer, None)
+                _end(self._open.pop(path), run, run.error, run.status)
 
     def _end_step(self, path: Path, record: StepRecord, error_type: str) -> None:
-        span = self._open.pop(("step", path))
+        span = self._open.pop(path)
         span.set_attributes({"wfdsl.retries": record.retries, "wfdsl.replayed": record.replayed})
         if path in self._conductors:
             self._conductors.discard(path)
@@ -154,14 +145,6 @@ class SpanListener:
             span.set_attributes(_answered(record.model, record.finish, usage))
         self._set_texts(span, record.messages, record.response, record.finish)
         _end(span, record, record.error, error_type or record.status)
-
-    def _end_run(self, path: Path, run: Run) -> None:
-        """End the run's span, and those of steps that were stopped with it."""
-        for step in [step for kind, step in self._open if kind == "step" and step[:-1] == path]:
-            self._end_step(step, run.steps[step[-1]], "")
-        span = self._open.pop(("run", path))
-        self._set_texts(span, run.question, run.answer, None)
-        _end(span, run, run.error, run.status)
 
     def _set_texts(self, span: Span, messages: Question, response: str | None, finish: str | None) -> None:
         """Add messages and a reply as JSON texts, which every back end can keep."""

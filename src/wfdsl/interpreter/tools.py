@@ -6,7 +6,7 @@ or suspended, and is continued with the results (`Journal.add_results`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -77,19 +77,6 @@ def _levels(value: object) -> int:
         if found > MOST_LEVELS:
             break
     return found
-
-
-def calling(text: str, calls: tuple[ToolCall, ...], issued: tuple[IssuedCall, ...]) -> Message:
-    """What a worker said when it called tools, with the journal's ids."""
-    named = [call._replace(id=each.id)._asdict() for call, each in zip(calls, issued, strict=True)]
-    return {"role": "assistant", "content": text, "tool_calls": named}
-
-
-def results(issued: tuple[IssuedCall, ...]) -> Iterator[Message]:
-    """The results of tool calls as messages; all are known."""
-    for each in issued:
-        assert each.result is not None  # callers have checked it
-        yield {"role": "tool", "content": each.result, "tool_call_id": each.id}
 
 
 def pending_calls(run: Run) -> tuple[ToolCall, ...]:

@@ -22,13 +22,14 @@ from wfdsl.errors import UsageError
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget, BudgetUsage
 from wfdsl.interpreter.context import Question, QuestionFor, messages_for
-from wfdsl.interpreter.journal import Key, key_of
+from wfdsl.interpreter.journal import Charge, Key
 from wfdsl.interpreter.record import total_usd, worker_title
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Message, Reply, Usage, WorkerFailure, WorkerPool
 
 TOKENS_OF_IMAGE = 50_000
 """More than the dearest models count for one image, so that a budget holds. Our choice."""
+_KEY_DIGITS = 32
 _PLAIN_MESSAGE = 2
 """The fields of a message that is only a text."""
 _NOT_IDENTITY = {
@@ -92,15 +93,19 @@ class WorkerProfile:
         return cost
 
     def key(self, call: Call) -> Key:
-        """The journal's key of a call of this worker."""
-        return key_of(self.fingerprint, call, self.entry.max_tokens)
+        """What makes two calls the same, the sample id apart: the worker's fingerprint, the request, and the most
+        tokens of a reply, which are the last part, since a reply that was not cut is also one under a larger limit.
+        """
+        settings = {name: value for name, value in call.settings.items() if name != "tool_choice"}  # each has its own
+        parts = [self.fingerprint, settings, call.messages, call.path]
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_KEY_DIGITS]
+        return digest if self.entry.max_tokens is None else f"{digest}-{self.entry.max_tokens}"
 
     def input_bound(self, messages: tuple[Message, ...]) -> int:
         """The most input tokens that messages can be."""
         total = self._system_bytes
         for message in messages:
-            text = message["content"]
-            total += len(text) if text.isascii() else utf8_bytes(text)
+            total += utf8_bytes(message["content"])
             if len(message) > _PLAIN_MESSAGE:
                 total += len(json.dumps(message.get("tool_calls"))) + TOKENS_OF_IMAGE * len(message.get("images", ()))
         return total
@@ -129,12 +134,16 @@ class WorkerProfile:
     def usage_of_reply(self, call: Call, reply: Reply) -> BudgetUsage:
         """What a reply is charged; a token per byte of question and reply if the provider counts no tokens."""
         usage = reply.usage
-        tokens = usage.input_tokens + usage.output_tokens
-        if tokens:
+        if usage.total_tokens:
             paid = self.cost_usd(usage) if reply.paid_usd is None else reply.paid_usd
-            return BudgetUsage(1, tokens, paid or 0.0)
+            return BudgetUsage(1, usage.total_tokens, paid or 0.0)
         usage = Usage(self.input_bound(call.messages), utf8_bytes(reply.text))
         return BudgetUsage(1, usage.total_tokens, reply.paid_usd or self.cost_usd(usage) or 0.0)
+
+    def charge(self, usage: BudgetUsage, *, paid_usd: float | None = None) -> Charge:
+        """What the journal says of an amount; without dollars where no one knows them."""
+        is_known = self.priced or paid_usd is not None or not usage.tokens
+        return usage.calls, usage.tokens, usage.usd if is_known else None
 
     def usage_of_failure(self, call: Call, failure: WorkerFailure, bound: BudgetUsage) -> BudgetUsage:
         """What a failed attempt is charged: nothing if it was never sent, one call if the provider refused it, what a
@@ -185,13 +194,9 @@ def utf8_bytes(text: str) -> int:
 
 def _fallbacks(pool: WorkerPool, index: int) -> tuple[int, ...]:
     """The chain of fallback workers, which ends before a worker would come twice."""
-    by_name = None
-    chain = [index]
-    while (name := pool.entry(chain[-1]).fallback) is not None:
-        by_name = by_name or {pool.entry(other).name: other for other in pool.indices}
-        if name not in by_name or by_name[name] in chain:
-            break
-        chain.append(by_name[name])
+    chain, by_name = [index], {pool.entry(each).name: each for each in pool.indices}
+    while (named := by_name.get(pool.entry(chain[-1]).fallback)) is not None and named not in chain:
+        chain.append(named)
     return tuple(chain[1:])
 
 

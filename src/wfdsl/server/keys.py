@@ -285,10 +285,6 @@ class _KeyBudget(BudgetTracker):
         found: float = await self._journal.writer.do(lambda of: of.execute(_READ, self._about).fetchone()[0])
         return found
 
-    def try_reserve(self, bound: BudgetUsage) -> bool:  # noqa: ARG002
-        """False: only the journal knows, which `reserve` asks."""
-        return False
-
     async def reserve(self, bound: BudgetUsage) -> None:
         """Take an amount from the row, or wait until calls of this process have made room for it.
 

@@ -141,7 +141,7 @@ class _Writer(JournalWriter):
             self.do_batch()
 
     def close(self) -> None:
-        if not self._ended:
+        if not self.has_ended:
             self.put(None)
             self.work()
         self._connection.close()

@@ -16,7 +16,8 @@ from wfdsl.api import analyze, dumps
 from wfdsl.conductor.policy import ROOT_WORKFLOW
 from wfdsl.conductor.round_log import Completion, completion_of, rounds_inside
 from wfdsl.interpreter.conductor_node import OWN_STEP
-from wfdsl.interpreter.journal_reading import Attempt, attempts_of, kept_replies
+from wfdsl.interpreter.journal import Attempt
+from wfdsl.interpreter.journal_reading import attempts_of
 from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.language.check import CheckConfig
 from wfdsl.language.workflow import Workflow
@@ -61,7 +62,7 @@ def show_run(request: Request) -> Response:
 
 def _conversation(request: Request, run: Run) -> dict[str, Any]:
     # A run that has not ended by itself has no log of its rounds: what was written is in the journal.
-    unlogged = {} if run.finished is not None else _completions(kept_replies(request.app.state.index.journal, run.id))
+    unlogged = {} if run.finished is not None else _completions(attempts_of(request.app.state.index.journal, run.id))
     return {
         "question": said_in(run.question),
         "sections": sections_of(run, unlogged),
@@ -70,11 +71,11 @@ def _conversation(request: Request, run: Run) -> dict[str, Any]:
     }
 
 
-def _completions(replies: Iterable[Attempt]) -> Unlogged:
+def _completions(attempts: Iterable[Attempt]) -> Unlogged:
     """What Conductors wrote, from the replies in the journal, read as it is when a run is put together from them."""
     found: dict[StepPath, list[Completion]] = {}
-    for each in replies:
-        if each.path[-1] == OWN_STEP and each.reply is not None:
+    for each in attempts:
+        if each.path[-1] == OWN_STEP and each.status == "finished" and each.reply is not None:
             checked = analyze(each.reply.text, CheckConfig(profile="lenient", max_steps=None, recursion=True))
             found.setdefault(each.path[:-1], []).append(completion_of(each.reply, checked))
     return found

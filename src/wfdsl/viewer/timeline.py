@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wfdsl.interpreter.conductor_node import OWN_STEP
-from wfdsl.interpreter.journal_reading import Attempt
+from wfdsl.interpreter.journal import Attempt
 from wfdsl.interpreter.record import Run
 from wfdsl.render.html import StepPath
 from wfdsl.render.status import duration
