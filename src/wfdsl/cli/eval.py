@@ -142,8 +142,9 @@ def _resumed(now: argparse.Namespace) -> argparse.Namespace:
     names = {each.partition("=")[0] for each in now.set}
     before = args.set[: len(args.set) - len(now.set)]
     args.set = [*(each for each in before if each.partition("=")[0] not in names), *now.set]
-    kept, kept_now = getattr(args, "kept", {}), getattr(now, "kept", {})
-    args.kept = {key: value for key, value in kept.items() if key not in names or key in kept_now}
+    for name in names:
+        if "." in name and name in args and name not in now:
+            delattr(args, name)
     return args
 
 
