@@ -31,7 +31,7 @@ LAYERS = [
     ["language"],
     ["settings", "protocols"],
     ["files", "installation", "own_code"],
-    ["errors", "render.notebook", "_version"],
+    ["errors", "lazy", "render.notebook", "_version"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down."""
 

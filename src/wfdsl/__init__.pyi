@@ -1,5 +1,6 @@
-"""The public names and where they are defined: for type checkers, and for `wfdsl.__getattr__`."""
+"""The public names and where they are defined: for type checkers, and for `wfdsl.lazy`."""
 
+from wfdsl._version import __version__ as __version__
 from wfdsl.api import Checked as Checked
 from wfdsl.api import analyze as analyze
 from wfdsl.api import dumps as dumps
@@ -85,5 +86,4 @@ from wfdsl.tasks.task import save_tasks as save_tasks
 from wfdsl.workers.entry import WorkerEntry as WorkerEntry
 from wfdsl.workers.pool import Pool as Pool
 
-__version__: str
 __all__: list[str]

@@ -10,6 +10,8 @@ from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from wfdsl.lazy import homes_of
+
 from .pages import table
 
 if TYPE_CHECKING:
@@ -55,10 +57,8 @@ def _index(package: str) -> str:
 
 
 def _homes(package: str) -> dict[str, str]:
-    module = import_module(package)
-    homes: dict[str, str] = module._HOMES
-    root = package.partition(".")[0]
-    return {name: home if home.startswith(f"{root}.") else f"{root}.{home}" for name, home in homes.items()}
+    homes = homes_of(str(import_module(package).__file__))
+    return {name: home for name, home in homes.items() if name != "__version__"}
 
 
 def _function(name: str, value: Callable[..., Any]) -> list[str]:

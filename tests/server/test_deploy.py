@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from wfdsl.cli import serve
+from wfdsl.cli.options import values_of
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -29,8 +30,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 def test_the_image_starts_with_options_that_there_are() -> None:
     command = re.findall(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)[-1]
 
-    kept = parsed(json.loads(command)).kept
-    assert (kept["serve.host"][0], kept["serve.keys"][0]) == ("0.0.0.0", "keys.toml")
+    given = values_of(parsed(json.loads(command)), "serve")
+    assert (given["host"], given["keys"]) == ("0.0.0.0", "keys.toml")
     assert re.search(r"^USER \d+$", IMAGE, re.MULTILINE), "a user without rights, by number"
 
 

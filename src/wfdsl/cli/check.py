@@ -14,7 +14,7 @@ from wfdsl.api import Checked
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import add_input_options, analyze_input, check_options_of, print_diagnostics
 from wfdsl.cli.options import INPUT, OUTPUT, group, load_pool
-from wfdsl.cli.output import INVALID, OK, USAGE, print_json
+from wfdsl.cli.output import INVALID, OK, print_json, reported_error
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS, CheckConfig
 from wfdsl.language.diagnostics import as_json, summary
@@ -77,9 +77,7 @@ def _check(file: str, args: argparse.Namespace, pool: Pool | None) -> int:
     try:
         checked = analyze_input(file, args, pool)
     except UsageError as error:
-        sys.stdout.flush()
-        print(f"wfdsl check: {error}", file=sys.stderr)
-        return USAGE
+        return reported_error("wfdsl check", error)
     if args.json:
         print_json(_verdict(checked, file))
     else:

@@ -9,12 +9,17 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli import data_examples
+from wfdsl.cli.display.streams import print_utf8
+from wfdsl.cli.options import count
 from wfdsl.cli.output import OK
 from wfdsl.cli.task_options import add_row_options
+from wfdsl.errors import UsageError
+from wfdsl.files import read_json_lines
 from wfdsl.render.text import counted
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
@@ -57,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)"
     )
     _configure_select(made["select"])
-    data_examples.configure(made["examples"])
+    _configure_examples(made["examples"])
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -85,6 +90,24 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", required=True, metavar="FILE", help="a .jsonl file; its manifest is written next to it"
     )
+
+
+def _configure_examples(parser: argparse.ArgumentParser) -> None:
+    """List and show few-shot examples, and extract new ones from solved questions.
+
+    `extract` reads what `wfdsl solve --out` wrote, after a grader has added a field that says whether each answer is
+    right. It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set.
+    """
+    parser.description = cleandoc(_configure_examples.__doc__ or "")
+    actions = parser.add_subparsers(dest="of_examples", metavar="ACTION")
+    actions.add_parser("list", help="list the shipped sets with the shapes of their workflows (the default)")
+    show = actions.add_parser("show", help="print the examples of a set")
+    show.add_argument("set", metavar="NAME|FILE", help="a shipped set, or a file")
+    extract = actions.add_parser("extract", help="make a set out of solved questions")
+    extract.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --out` wrote")
+    extract.add_argument("--right", default="right", metavar="FIELD", help="true where an answer is right (right)")
+    extract.add_argument("--most", type=count, default=4, metavar="N", help="most examples (default: 4)")
+    extract.add_argument("--name", default="extracted", help="the set's name (default: %(default)s)")
 
 
 def _read(args: argparse.Namespace) -> list[Task]:
@@ -186,11 +209,69 @@ def _formats(_args: argparse.Namespace) -> int:
     return OK
 
 
+def _examples(args: argparse.Namespace) -> int:
+    return {"show": _show_examples, "extract": _extract_examples}.get(args.of_examples, _list_examples)(args)
+
+
+def _list_examples(_args: argparse.Namespace) -> int:
+    from wfdsl.conductor.examples import load_examples, shipped_sets
+    from wfdsl.graph import graph_of
+
+    for name in shipped_sets():
+        shapes = ", ".join(graph_of(example.workflow).topology for example in load_examples(name).examples)
+        print(f"{name:<20}  {shapes}")
+    return OK
+
+
+def _show_examples(args: argparse.Namespace) -> int:
+    from wfdsl.conductor.examples import load_examples
+
+    shown = [f"Question: {each.question}\n\n{each.completion}" for each in load_examples(args.set).examples]
+    print("\n\n\n".join(shown))
+    return OK
+
+
+def _extract_examples(args: argparse.Namespace) -> int:
+    from wfdsl.conductor.examples import extract_examples, to_toml
+
+    rows = (row for file in args.files for row in _solved_rows(file))
+    found = extract_examples(rows, right=args.right, most=args.most)
+    if not found:
+        raise UsageError(
+            f"no line has a right answer with a strictly valid workflow; mark right answers with {args.right!r}: true"
+        )
+    print_utf8(to_toml(args.name, found))
+    print(counted(len(found), "example"), file=sys.stderr)
+    return OK
+
+
+def _solved_rows(file: str) -> Iterator[dict[str, Any]]:
+    """The lines of a file, with their questions as texts."""
+    for number, row in read_json_lines(file):
+        question, rounds = row.get("question"), row.get("rounds", [])
+        if isinstance(question, list) and question and isinstance(question[-1], dict):
+            question = question[-1].get("content")
+        is_solved = isinstance(question, str) and "answer" in row and isinstance(rounds, list)
+        if not is_solved or not all(map(_is_round, rounds)):
+            raise UsageError(f"{file}:{number}: not a line that `wfdsl solve --out` wrote")
+        yield {**row, "question": question}
+
+
+def _is_round(plain: Any) -> bool:
+    """Whether a round is what `wfdsl solve` writes, as far as examples are made of it."""
+    match plain:
+        case {"completions": []}:
+            return bool(plain.get("result") == "kept-failed")
+        case {"completions": [*written]}:
+            return all(isinstance(each, dict) and isinstance(each.get("text"), str) for each in written)
+    return False
+
+
 _EXECUTE = {
     "show": _show,
     "convert": _convert,
     "select": _select,
     "check": _check,
     "formats": _formats,
-    "examples": data_examples.execute,
+    "examples": _examples,
 }

@@ -10,7 +10,6 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
-from wfdsl.cli.engine_options import add_engine_options, require_engine
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
@@ -92,7 +91,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs at a time, with --engine ray on each node (default: %(default)s)",
     )
-    add_engine_options(runs, "runs take place")
+    runs.add_argument(
+        "--engine",
+        choices=["local", "ray"],
+        default="local",
+        help="where runs take place: in this process, or on a Ray cluster (default: local)",
+    )
+    runs.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        help="the Ray cluster, as HOST:PORT or auto (default: RAY_ADDRESS; else Ray is started on this machine)",
+    )
+    about = "processes of the Ray cluster, one CPU each (default: one for each node that it has)"
+    runs.add_argument("--nodes", type=count, metavar="N", help=about)
     output = group(parser, OUTPUT)
     output.add_argument("-o", "--out", metavar="DIR", help="the folder of results (default: eval-DATE-TIME)")
     output.add_argument(
@@ -124,8 +135,8 @@ def completed(args: argparse.Namespace) -> argparse.Namespace:
     if args.resume and not args.policy and not args.tasks:
         args = _resumed(args)
     args.out = args.resume or args.out
-    if not args.resume:
-        require_engine(args)
+    if not args.resume and args.engine == "local" and (args.address or args.nodes):
+        raise UsageError("--address and --nodes are for a Ray cluster; add --engine ray")
     missing = [each for name, each in _NEEDED.items() if not getattr(args, name)]
     if missing:
         raise UsageError(f"give {', and '.join(missing)}")
@@ -141,8 +152,9 @@ def _resumed(now: argparse.Namespace) -> argparse.Namespace:
     names = {each.partition("=")[0] for each in now.set}
     before = args.set[: len(args.set) - len(now.set)]
     args.set = [*(each for each in before if each.partition("=")[0] not in names), *now.set]
-    kept, kept_now = getattr(args, "kept", {}), getattr(now, "kept", {})
-    args.kept = {key: value for key, value in kept.items() if key not in names or key in kept_now}
+    for name in names:
+        if "." in name and name in args and name not in now:
+            delattr(args, name)
     return args
 
 

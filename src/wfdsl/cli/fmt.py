@@ -15,7 +15,8 @@ from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.inputs import STDIN, add_input_options, read_checked, read_input
 from wfdsl.cli.options import INPUT, OUTPUT, group, load_pool
-from wfdsl.errors import UsageError
+from wfdsl.cli.output import reported_error
+from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.language.check import MAX_CHARS
 from wfdsl.language.diagnostics import WorkflowError
@@ -44,32 +45,22 @@ def execute(args: argparse.Namespace) -> int:
     """Format every file."""
     if args.write and args.to is not None:
         raise UsageError("--write with --to would write one form into a file named for the other; print it instead")
-    codes = [_format_or_say_why_not(file, args) for file in args.files]
-    return max(codes)
-
-
-def _format_or_say_why_not(file: str, args: argparse.Namespace) -> int:
-    """Format one file; an error in it does not stop the others."""
-    try:
-        return _format(file, args)
-    except WorkflowError as error:
-        code, message = 1, str(error)
-    except UsageError as error:
-        code, message = 2, f"wfdsl fmt: {error}"
-    sys.stdout.flush()
-    print(message, file=sys.stderr)
-    return code
+    return max([_format(file, args) for file in args.files])
 
 
 def _format(file: str, args: argparse.Namespace) -> int:
+    """Format one file; an error in it does not stop the others."""
     form = args.form or ("completion" if file == STDIN else form_of(file))
-    if form == "wf" and args.to != "completion":
-        before, after = _formatted_file(file)
-    else:
-        checked = read_checked(file, args, load_pool(args))
-        assert checked.workflow is not None, "read_checked returns a workflow or raises"
-        before, after = checked.source.text, dumps(checked.workflow, args.to or form)
-    return _deliver(file, before, after, args)
+    try:
+        if form == "wf" and args.to != "completion":
+            before, after = _formatted_file(file)
+        else:
+            checked = read_checked(file, args, load_pool(args))
+            assert checked.workflow is not None, "read_checked returns a workflow or raises"
+            before, after = checked.source.text, dumps(checked.workflow, args.to or form)
+        return _deliver(file, before, after, args)
+    except WfdslError as error:
+        return reported_error("wfdsl fmt", error)
 
 
 def _formatted_file(file: str) -> tuple[str, str]:

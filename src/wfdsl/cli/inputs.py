@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from wfdsl.api import Checked, Form, analyze, form_of, read_text, too_long
-from wfdsl.cli.display.streams import styled, visible
+from wfdsl.cli.display.streams import painted, styled, visible, wants_colours
 from wfdsl.cli.options import (
     INPUT,
     WORKERS,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:  # start-up time: only --pool needs it
     from wfdsl.workers.pool import Pool
 
 STDIN = "-"
-_COLOURS = {"error": "31", "warning": "33", "note": "36"}
+_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 _CARETS = re.compile(r"^(\s*\| *)(\^+.*)$", re.MULTILINE)
 _GUTTER = re.compile(r"^(\s*(?:-->|\d+ \||\|| = ))", re.MULTILINE)
 _POOL_NEEDED = "pool-needed"
@@ -156,13 +155,12 @@ def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:
     head, _, rest = text.partition("\n")
     paint = _COLOURS[found.severity]
     title, colon, message = head.partition(": ")
-    rest = _CARETS.sub(rf"\1\x1b[{paint}m\2\x1b[0m".replace("\\x1b", "\x1b"), rest)
-    rest = _GUTTER.sub("\x1b[34m\\1\x1b[0m", rest)
-    return f"\x1b[1;{paint}m{title}\x1b[0m\x1b[1m{colon}{message}\x1b[0m\n{rest}"
+    rest = _CARETS.sub(lambda line: f"{line[1]}{painted(line[2], paint)}", rest)
+    rest = _GUTTER.sub(lambda mark: painted(mark[0], "blue"), rest)
+    return f"{painted(title, f'bold {paint}')}{painted(f'{colon}{message}', 'bold')}\n{rest}"
 
 
 def print_diagnostics(found: Sequence[Diagnostic], source: Source, out: TextIO) -> None:
     """Diagnostics as a person reads them."""
-    colour = out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for diagnostic in found:
-        print(draw(diagnostic, source, colour=colour), file=styled(out))
+        print(draw(diagnostic, source, colour=wants_colours(out)), file=styled(out))

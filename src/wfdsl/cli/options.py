@@ -1,8 +1,8 @@
 """Command line options: flags made of the configuration classes, `--config`, `--set` and `--pool`.
 
 Each flag stands for a key of the configuration file, such as `--max-rounds` for `conductor.max_rounds`. A flag
-overrides `--set`, which overrides the file, which overrides the default. Which flags were given is kept in the
-namespace as `kept`; a command reads the configuration only when it needs it.
+overrides `--set`, which overrides the file, which overrides the default. The namespace has the flags that were given,
+by their keys, and no others; a command reads the configuration only when it needs it.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ count_or_zero = argument(int, least=0)
 
 UNKNOWN = "unrecognized arguments: "
 """How argparse begins to say so."""
+_POOL = "pool.use"
+"""The key of `--pool`."""
 INPUT, WORKERS, OUTPUT = "input", "workers and configuration", "output"
 """The groups of options that most commands have, in `--help`."""
 
@@ -159,7 +161,7 @@ def add_options(
     title: str | None = None,
     **defaults: Any,
 ) -> None:
-    """Add the flags of a table, which `given` and `experiment_of` read.
+    """Add the flags of a table, which `values_of` and `experiment_of` read.
 
     Args:
         parser: What reads them.
@@ -181,7 +183,7 @@ def add_options(
         chosen = (only is None or option.name in only) and option.name not in without
         if chosen and option.flag is not None:
             more = _flag_arguments(option, defaults.get(option.name, option.default))
-            keys.add_argument(option.flag, dest=f"{name}.{option.name}", action=_Keep, **more)
+            keys.add_argument(option.flag, dest=f"{name}.{option.name}", default=argparse.SUPPRESS, **more)
 
 
 def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = True) -> None:
@@ -212,8 +214,8 @@ def add_pool_option(parser: argparse.ArgumentParser, help: str) -> None:  # noqa
     """Add `--pool`."""
     action = group(parser, WORKERS).add_argument(
         "--pool",
-        dest="pool.use",
-        action=_Keep,
+        dest=_POOL,
+        default=argparse.SUPPRESS,
         metavar="NAME|FILE|MODELS",
         help=f"{help}; models, as in openai:A,openai:B; or your own code, as in mine.py:pool",
     )
@@ -256,8 +258,8 @@ def experiment_of(args: argparse.Namespace, **defaults: Mapping[str, Any]) -> Ex
         UsageError: one of them cannot be used.
     """
     found = _read(args, defaults)
-    if args.config is None and "pool.use" in _kept(args):
-        _print_unread_tables(_kept(args)["pool.use"][0])
+    if args.config is None and _POOL in args:
+        _print_unread_tables(getattr(args, _POOL))
     return found
 
 
@@ -267,23 +269,18 @@ def load_pool(args: argparse.Namespace) -> Pool | None:
     Raises:
         UsageError: there is no such pool, its file cannot be used, or its size is given as well.
     """
-    asked = args.config is not None or "pool.use" in _kept(args) or any("." in name for name in _assignments(args))
+    asked = args.config is not None or _POOL in args or any("." in name for name in _assignments(args))
     pool = _read(args, {}).pool if asked else None
     if pool is not None and args.pool_size is not None:
         raise UsageError("--pool and --pool-size exclude each other: a pool has a size")
     return pool
 
 
-def given(args: argparse.Namespace, table: str) -> dict[str, str]:
-    """The flags that were given for keys of a table: the key, without its table, and the flag."""
-    inside = f"{table}."
-    return {key.removeprefix(inside): flag for key, (_, flag) in _kept(args).items() if key.startswith(inside)}
-
-
 def values_of(args: argparse.Namespace, table: str) -> dict[str, Any]:
     """The values of the flags that were given for a table, by its keys; for one that is not in a file."""
-    found = {key: _kept(args)[f"{table}.{key}"][0] for key in given(args, table)}
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+    inside = f"{table}."
+    given = {key.removeprefix(inside): value for key, value in vars(args).items() if key.startswith(inside)}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
 
 def some_text(text: str) -> str:
@@ -293,34 +290,19 @@ def some_text(text: str) -> str:
     return text
 
 
-class _Keep(argparse.Action):
-    """Keeps a flag's value under the key that it stands for; one that may be repeated adds to a list."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, *, repeated: bool = False, **more: Any) -> None:
-        super().__init__(option_strings, dest, default=argparse.SUPPRESS, **more)
-        self._repeated = repeated
-
-    def __call__(self, _: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
-        """Take in a flag."""
-        value = self.const if self.nargs == 0 else values
-        earlier = _kept(namespace).get(self.dest, ([], ""))[0]
-        kept = ([*earlier, value] if self._repeated else value, option_string)
-        namespace.kept = {**_kept(namespace), self.dest: kept}
-
-
 def _flag_arguments(option: Option, default: Any) -> dict[str, Any]:
     """What argparse is told of an option's flag, apart from where its value goes."""
     from dataclasses import MISSING
 
     if option.type is bool:
         text = f"do not {option.help}" if default is True else option.help
-        return {"help": _escaped(text), "nargs": 0, "const": not default}
+        return {"help": _escaped(text), "action": "store_const", "const": not default}
     shown = option.default_text or ("" if default in (None, (), MISSING) else str(default))
     text = _escaped(f"{option.help}{f' (default: {shown})' if shown else ''}")
     if option.choices:
         return {"choices": option.choices, "help": text}
-    how = {"type": partial(_value_of, option), "metavar": option.placeholder, "repeated": option.item is not None}
-    return {**how, "help": text}
+    action = "store" if option.item is None else "append"
+    return {"action": action, "type": partial(_value_of, option), "metavar": option.placeholder, "help": text}
 
 
 def _escaped(text: str) -> str:
@@ -328,14 +310,15 @@ def _escaped(text: str) -> str:
 
 
 def _read(args: argparse.Namespace, defaults: Mapping[str, Mapping[str, Any]]) -> Experiment:
-    from wfdsl.experiment import PROTOCOLS, Setting, read_experiment
-    from wfdsl.settings import TABLES
+    from wfdsl.experiment import CONFIGS, PROTOCOLS, Setting, read_experiment
+    from wfdsl.settings import options_of
 
     protocol = PROTOCOLS.get(getattr(args, "protocol", None) or "", {})
     chosen = [Setting(key, value, f"--protocol {args.protocol}") for key, value in protocol.items()]
     sets = [Setting.parse(f"{name}={value}") for name, value in _assignments(args).items() if "." in name]
-    kept = {key: value for key, value in _kept(args).items() if key.partition(".")[0] in TABLES}
-    flags = [Setting(key, value, flag) for key, (value, flag) in kept.items()]
+    known = {f"{name}.{each.name}": str(each.flag) for name, table in CONFIGS.items() for each in options_of(table)}
+    known[_POOL] = "--pool"
+    flags = [Setting(key, value, known[key]) for key, value in vars(args).items() if key in known]
     return read_experiment(args.config, [*chosen, *sets, *flags], defaults=defaults)
 
 
@@ -349,11 +332,6 @@ def _print_unread_tables(pool: str) -> None:
     tables = read_toml_file(Path(pool), "pool file") if names_a_file(pool) else {}
     if others := ", ".join(f"[{name}]" for name in tables if name != "pool"):
         print_now(f"note: --pool takes only the workers of {pool}: --config {pool} also takes {others}")
-
-
-def _kept(args: argparse.Namespace) -> dict[str, tuple[Any, str]]:
-    found: dict[str, tuple[Any, str]] = getattr(args, "kept", {})
-    return found
 
 
 def _assignments(args: argparse.Namespace) -> dict[str, str]:

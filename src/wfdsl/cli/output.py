@@ -48,17 +48,8 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
     """Do some work; the exit code. An error that has one is printed after the program's name."""
     try:
         return work()
-    except UsageError as error:
-        return _said(f"{program}: {error}", USAGE)
     except WfdslError as error:
-        from wfdsl.language.diagnostics import WorkflowError
-
-        if isinstance(error, WorkflowError):
-            return _said(str(error), INVALID)
-        from wfdsl.interpreter.record import BudgetExhausted, RunEnded
-
-        said = advised(error) if isinstance(error, RunEnded) else error
-        return _said(f"{program}: {said}", SPENT if isinstance(error, BudgetExhausted) else FAILED)
+        return reported_error(program, error)
     except OSError as error:
         if error.filename is None:
             raise
@@ -66,6 +57,20 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
     except KeyboardInterrupt as interrupt:
         advice = f"{interrupt}\n" if isinstance(interrupt, Interrupted) and str(interrupt) else ""
         return _said_at_last(f"{advice}{program}: {on_interrupt}", INTERRUPTED)
+
+
+def reported_error(program: str, error: WfdslError) -> int:
+    """Print an error after the program's name; its exit code."""
+    if isinstance(error, UsageError):
+        return _said(f"{program}: {error}", USAGE)
+    from wfdsl.language.diagnostics import WorkflowError
+
+    if isinstance(error, WorkflowError):
+        return _said(str(error), INVALID)
+    from wfdsl.interpreter.record import BudgetExhausted, RunEnded
+
+    said = advised(error) if isinstance(error, RunEnded) else error
+    return _said(f"{program}: {said}", SPENT if isinstance(error, BudgetExhausted) else FAILED)
 
 
 def advised(error: RunEnded, command: str | None = None) -> str:

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wfdsl.cli.display.streams import print_utf8
+from wfdsl.cli.display.streams import print_styled, print_utf8
 from wfdsl.cli.options import complete_pools
 from wfdsl.cli.output import FAILED, OK, print_json, print_now
 from wfdsl.errors import UsageError
@@ -79,9 +79,9 @@ def _list(args: argparse.Namespace) -> int:
         if args.json:
             print_json({"name": name, "workers": workers, "description": description})
         else:
-            _say((name.ljust(max(map(len, names))), "bold"), f"  {description}")
+            print_styled((name.ljust(max(map(len, names))), "bold"), f"  {description}")
     if not args.json:
-        _say("\nA pool of your own is a TOML file; `wfdsl pools init --base-url URL` writes one.")
+        print_styled("\nA pool of your own is a TOML file; `wfdsl pools init --base-url URL` writes one.")
     return OK
 
 
@@ -95,12 +95,12 @@ def _show(args: argparse.Namespace) -> int:
         workers = [{"index": index, **about} for index, about in plain.items()]
         print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
         return OK
-    _say((pool.name, "bold"), f"  {pool.settings.description}")
+    print_styled((pool.name, "bold"), f"  {pool.settings.description}")
     for index, entry in entries.items():
-        _say(f"\n{index:>2}  ", (entry.name, "bold"), f"  {entry.description}")
+        print_styled(f"\n{index:>2}  ", (entry.name, "bold"), f"  {entry.description}")
         for label, value in _facts(entry).items():
             if value:
-                _say((f"    {label:<9}", "dim"), value)
+                print_styled((f"    {label:<9}", "dim"), value)
     return OK
 
 
@@ -142,7 +142,7 @@ def _prices(args: argparse.Namespace) -> int:
             prices = None if entry.prices is None else entry.prices.model_dump(mode="json")
             print_json({"model": entry.model, "provider": entry.provider, "prices": prices})
         else:
-            _say((entry.name, "bold"), f"  {_price(entry)}")
+            print_styled((entry.name, "bold"), f"  {_price(entry)}")
     if unknown := [entry.name for entry in entries if entry.prices is None]:
         raise UsageError(
             f"no list price is known for {', '.join(unknown)}; set prices in a pool file: "
@@ -164,10 +164,11 @@ def _check(args: argparse.Namespace) -> int:
             print_json(result)
             continue
         mark = ("ok    ", "green") if result["ok"] else ("failed", "red")
-        _say(f"{result['index']:>2}  ", (result["name"].ljust(width), "bold"), "  ", mark, f"  {result['message']}")
-        for name, ability in result.get("abilities", {}).items():
+        name, message = (result["name"].ljust(width), "bold"), result["message"]
+        print_styled(f"{result['index']:>2}  ", name, "  ", mark, f"  {message}")
+        for what, ability in result.get("abilities", {}).items():
             word, style = _ABILITY[ability["ok"]]
-            _say(f"      {name:<12}", (f"{word:<6}", style), f"  {ability['message']}")
+            print_styled(f"      {what:<12}", (f"{word:<6}", style), f"  {ability['message']}")
     return OK if all(result["ok"] for result in results) else FAILED
 
 
@@ -294,12 +295,3 @@ async def _models(base_url: str, key_variable: str | None) -> dict[str, int | No
 def _toml(text: str) -> str:
     """A TOML string; JSON's are the same."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def _say(*parts: str | tuple[str, str]) -> None:
-    """Print a line; parts may carry a style, which a terminal shows."""
-    from rich.text import Text
-
-    from wfdsl.cli.display.consoles import stdout_console
-
-    stdout_console(highlight=False, soft_wrap=True).print(Text.assemble(*parts))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wfdsl.api import Checked, read_text
-from wfdsl.cli.display.streams import print_utf8
+from wfdsl.cli.display.streams import print_styled, print_utf8, terminal_width
 from wfdsl.cli.inputs import add_input_options, read_checked
 from wfdsl.cli.options import INPUT, OUTPUT, complete_runs, group, load_pool
 from wfdsl.errors import UsageError
@@ -21,7 +21,7 @@ from wfdsl.errors import UsageError
 if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.record import Run
     from wfdsl.render.model import Options
-    from wfdsl.render.notebook import Drawn
+    from wfdsl.render.terminal import TerminalDrawing
 
 FORMATS = ("terminal", "mermaid", "svg", "png", "pdf", "html")
 _SUFFIXES = {f".{name}": name for name in FORMATS[2:]} | {".txt": "terminal", ".mmd": "mermaid", ".htm": "html"}
@@ -48,21 +48,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Draw the workflow or the run."""
+    from wfdsl.render import pictures
+
     chosen = _chosen_format(args.format, args.out)
     value, options = _checked(args) if args.run is None else (_run(args.run), {})
-    if chosen == "terminal" and args.out is None:
-        from wfdsl.cli.display.consoles import stdout_console
-        from wfdsl.render.pictures import to_terminal
-
-        stdout_console().print(to_terminal(value, **options))
-        return 0
-    drawn = _drawn(value, chosen, options)
+    picture: str | bytes | TerminalDrawing = getattr(pictures, f"to_{chosen}")(value, **options)
     if args.out is not None:
-        Path(args.out).write_bytes(drawn.encode() if isinstance(drawn, str) else drawn)
-    elif isinstance(drawn, str):
-        print_utf8(drawn)
+        Path(args.out).write_bytes(picture if isinstance(picture, bytes) else str(picture).encode())
+    elif isinstance(picture, bytes):
+        sys.stdout.buffer.write(picture)
+    elif isinstance(picture, str):
+        print_utf8(picture)
     else:
-        sys.stdout.buffer.write(drawn)
+        for line in picture.lines(terminal_width()):
+            print_styled(*line)
     return 0
 
 
@@ -97,10 +96,3 @@ def _run(name: str) -> Run:
         return Run.from_json(text)
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from error
-
-
-def _drawn(value: Drawn, chosen: str, options: Options) -> str | bytes:
-    from wfdsl.render import pictures
-
-    made: str | bytes = getattr(pictures, f"to_{chosen}")(value, **options)
-    return made if isinstance(made, bytes) else str(made)

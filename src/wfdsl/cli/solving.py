@@ -22,10 +22,10 @@ from wfdsl.api import analyze_path
 from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_signals
 from wfdsl.cli.display.streams import OutputFailed
 from wfdsl.cli.inputs import require_workflow
-from wfdsl.cli.options import experiment_of, given, parameters_of, require_no_parameters
+from wfdsl.cli.options import experiment_of, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised, print_now
 from wfdsl.conductor.conductor import Conductor
-from wfdsl.conductor.config import LOCAL
+from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_conductor, own_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
@@ -39,6 +39,7 @@ from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.record import BudgetExhausted, RunFailed, as_unicode, workflow_to_list
 from wfdsl.interpreter.running import RunOptions, checked_question
 from wfdsl.own_code import file_of
+from wfdsl.settings import options_of
 from wfdsl.workers.pool import Pool
 
 _AGAIN = "the same command"
@@ -87,9 +88,9 @@ def _policy(name: str, experiment: Experiment, pool: Pool, args: argparse.Namesp
     if not own and not name.endswith(".wf"):
         require_no_parameters(args, "a Conductor has no parameters")
         return named_conductor(experiment.conductor, pool)
-    idle = [option for key, option in given(args, "conductor").items() if key != "model"]
-    if idle:
-        raise UsageError(f"{name} is run as it is, without a Conductor: leave out {idle[0]}")
+    for option in options_of(ConductorConfig):
+        if option.name != "model" and f"conductor.{option.name}" in args:
+            raise UsageError(f"{name} is run as it is, without a Conductor: leave out {option.flag}")
     if own:
         require_no_parameters(args, "a policy of your own has no parameters")
         if args.dry_run:

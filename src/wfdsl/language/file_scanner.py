@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ _VERSION_WORD = "WFDSL"
 _NEVER_TOO_MANY = ("{", "}", "\\")  # of a parameter that is written wrongly; before what may be an escaped quote
 _AHEAD = 200  # characters that are looked at after an unexpected token, so that recovery stays cheap; our choice
 _MARK = re.compile(r"\\?[^\w\s]")  # the pattern of a punctuation mark
-_WORD = re.compile(r"([a-z_]+)\(\?!")  # the pattern of a keyword: the word, and what must not follow it
+_WORD = re.compile(r"([a-z_]+)(\(\?!.*)", re.DOTALL)  # the pattern of a keyword: the word, and what must not follow it
 
 
 class FileScan(NamedTuple):
@@ -61,7 +62,7 @@ class FileGrammar:
         self.table = Table(data["table"])
         self.gap = re.compile(_any_of(terminals, data["ignored"]))
         self.token = re.compile(f"(?:{gap})*+(?:{_any_of(terminals, tokens)})?")
-        self.words = {name: match[1] for name, pattern in terminals.items() if (match := _WORD.match(pattern))}
+        self.words = {name: _parted(pattern)[0] for name, pattern in terminals.items() if _parted(pattern)[1]}
         self.marks = {name: pattern[-1] for name, pattern in terminals.items() if _MARK.fullmatch(pattern)}
         self._name = re.compile(terminals["NAME"])
         self.soft_words = {name for name, word in self.words.items() if self._name.fullmatch(word)}
@@ -352,7 +353,23 @@ def _type(value: Token | list[Token]) -> str:
 
 
 def _any_of(terminals: dict[str, str], names: Iterable[str], *, named: bool = True) -> str:
-    return "|".join(f"(?P<{name}>{terminals[name]})" if named else f"(?:{terminals[name]})" for name in names)
+    """What matches any of some terminals.
+
+    What must not follow a keyword is long, and said once for all keywords: `wfdsl check` compiles it each time.
+    """
+    found = []
+    for end, group in groupby(names, key=lambda name: _parted(terminals[name])[1]):
+        parts = [(name, _parted(terminals[name])[0]) for name in group]
+        found.append("|".join(f"(?P<{name}>{pattern})" if named else f"(?:{pattern})" for name, pattern in parts))
+        if end:
+            found[-1] = f"(?:{found[-1]}){end}"
+    return "|".join(found)
+
+
+def _parted(pattern: str) -> tuple[str, str]:
+    """The word of a keyword's pattern, and what must not follow it; of others the whole, and nothing."""
+    found = _WORD.fullmatch(pattern)
+    return (found[1], found[2]) if found else (pattern, "")
 
 
 @cache

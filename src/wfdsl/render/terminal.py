@@ -7,19 +7,20 @@ which ink leaves it.
 
 from __future__ import annotations
 
-import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
 
 from wfdsl.language.tree import ALL
 from wfdsl.render.model import Card, Panel, placed, spans
 from wfdsl.render.text import wrap
+
+if TYPE_CHECKING:  # start-up time: rich's console takes as long as all the rest of `wfdsl show`
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES: dict[int, str] = {
@@ -106,12 +107,14 @@ def ink_text(directions: Sequence[int]) -> str:
 
 
 _WIDEST = 110  # our choice: longer lines are hard to read
-_TEXT_WIDTH = 100  # columns of a drawing without a console; our choice
+_TEXT_WIDTH = 100  # columns of a drawing as plain text; our choice
 _INDENT = 4  # columns for each workflow that a workflow ran in
 _SUBTASK_LINES = 2
 _REASON_LINES = 12
 _BAD = "red"
 _STATE_STYLES = {"waiting": "dim", "running": "blue", "done": "green", "failed": "bold red", "pruned": "dim"}
+Line: TypeAlias = list[tuple[str, str]]
+"""Pieces of text, each with its style in rich's words, such as `bold green`; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,32 +124,36 @@ class TerminalDrawing:
     panel: Panel
 
     def __str__(self) -> str:
-        page = io.StringIO()
-        Console(file=page, width=_TEXT_WIDTH, color_system=None).print(self)
-        return page.getvalue()
+        return "".join("".join(text for text, _ in line) + "\n" for line in self.lines(_TEXT_WIDTH))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield one line of text after the other; none is wider than the console."""
+        from rich.text import Text  # noqa: PLC0415  (start-up time)
+
+        for line in self.lines(options.max_width):
+            yield Text.assemble(*line, no_wrap=True, overflow="crop")
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """The drawing line by line; none has more columns than `width`."""
         for each in placed(self.panel):
             if each.number:
-                yield Text("")
-            indent = min(_INDENT * each.level, options.max_width // 2)
-            for line in _lines(each.panel, max(options.max_width - indent, 1)):
-                line.pad_left(indent if line else 0)
-                yield line
+                yield []
+            indent = min(_INDENT * each.level, width // 2)
+            for line in _lines(each.panel, max(width - indent, 1)):
+                yield [(" " * indent, ""), *line] if line else line
 
 
-def _lines(panel: Panel, width: int) -> Iterator[Text]:
+def _lines(panel: Panel, width: int) -> Iterator[Line]:
     across = min(width, _WIDEST)
     drawing = panel.shown
     summary = drawing.summary if drawing else ""
     head = [(panel.title, "bold", 2), (panel.description, "", 4)]
     head += [(note.text, _BAD if note.is_bad else "yellow", _REASON_LINES) for note in panel.notes]
     for text, style, lines in (*head, (summary, "dim", 3)):
-        yield from (Text(line, style=style) for line in _wrap(text, across, lines))
+        yield from ([(line, style)] for line in _wrap(text, across, lines))
     if drawing is None:
         return
-    yield Text("")
+    yield []
     rows = lane_rows([card.drawn for card in drawing.cards])
     lane_count = max((len(row.below) for row in rows), default=0)
     with_lanes = 5 * lane_count <= width
@@ -157,22 +164,18 @@ def _lines(panel: Panel, width: int) -> Iterator[Text]:
 _NO_LANES = LaneRow((), 0, (False,), (False,))
 
 
-def _step(card: Card, row: LaneRow, indent: int, width: int) -> Iterator[Text]:
+def _step(card: Card, row: LaneRow, indent: int, width: int) -> Iterator[Line]:
     room = max(min(width - indent, _WIDEST), 1)
-    mark, mark_style = _mark(card)
-    below = ink_text(column(row.below))
+    below: Line = [(ink_text(column(row.below)).ljust(indent), "")]
+    beside = ink_text(column(row.passing)).ljust(indent)
+    lanes: Line = [(beside[: 2 * row.own], ""), _mark(card), (beside[2 * row.own + 1 :], "")]
     if row.joint:
-        yield Text(ink_text(row.joint), style="dim")
-    for number, words in enumerate(_rows_of_words(_header(card), room)):
-        line = Text(below, style="")
-        if not number:
-            beside = ink_text(column(row.passing)).ljust(2 * row.own + 1)
-            line = Text(beside[: 2 * row.own])
-            line.append(mark, style=mark_style)
-            line.append(beside[2 * row.own + 1 :])
-        yield _beside(line, words, indent)
-    for written, style in _body(card, room):
-        yield _beside(Text(below), [(written, style)], indent)
+        yield [(ink_text(row.joint), "dim")]
+    for words in _rows_of_words(_header(card), room):
+        yield [*lanes, *words]
+        lanes = below
+    for piece in _body(card, room):
+        yield [*below, piece]
 
 
 def _wrap(text: str, width: int, lines: int) -> tuple[str, ...]:
@@ -188,7 +191,7 @@ def _mark(card: Card) -> tuple[str, str]:
     return ("◉", "bold green") if card.is_answer else ("●", "cyan")
 
 
-def _header(card: Card) -> list[tuple[str, str]]:
+def _header(card: Card) -> Line:
     """The step's words with their styles: what it is called, who does it, what it sees, what marks it out."""
     heading = f"{spans(card.steps)} {card.heading}" if card.is_named or card.members else card.heading
     sees = "all" if card.access == ALL else spans(card.sees)
@@ -202,17 +205,18 @@ def _header(card: Card) -> list[tuple[str, str]]:
     return [(word, style) for word, style in words if word]
 
 
-def _rows_of_words(words: Sequence[tuple[str, str]], room: int) -> list[list[tuple[str, str]]]:
+def _rows_of_words(words: Line, room: int) -> list[Line]:
     """Words side by side, two blanks apart, as many to a line as fit; one that is wider than a line is cut."""
-    rows: list[list[tuple[str, str]]] = [[]]
-    used = 0
+    rows: list[Line] = []
+    used = room
     for word, style in words:
         short = "".join(_wrap(word, room, 1)) if cell_len(word) > room else word
-        if rows[-1] and used + 2 + cell_len(short) > room:
-            rows.append([])
-            used = 0
-        used += cell_len(short) + (2 if rows[-1] else 0)
-        rows[-1].append((short, style))
+        if used + 2 + cell_len(short) > room:
+            rows.append([(short, style)])
+            used = cell_len(short)
+        else:
+            rows[-1] += [("  ", ""), (short, style)]
+            used += 2 + cell_len(short)
     return rows
 
 
@@ -225,13 +229,3 @@ def _body(card: Card, room: int) -> Iterator[tuple[str, str]]:
     for reason in card.reasons:
         for line in _wrap(reason, room, _REASON_LINES):
             yield line, _BAD
-
-
-def _beside(lanes: Text, words: Sequence[tuple[str, str]], indent: int) -> Text:
-    line = Text(no_wrap=True, overflow="crop", end="\n")
-    line.append_text(lanes)
-    line.append(" " * (indent - lanes.cell_len))
-    for number, (word, style) in enumerate(words):
-        line.append("  " if number else "")
-        line.append(word, style=style)
-    return line

@@ -116,6 +116,37 @@ def styled(stream: TextIO) -> IO[str]:
     return cast(IO[str], stream.exact) if isinstance(stream, SafeStream) else stream
 
 
+_CODES: Final = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+
+
+def wants_colours(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that shows colours, and its user has not refused them."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, also where a pager shows what is printed; 80 if there is none."""
+    if (said := os.environ.get("COLUMNS", "")).isdigit():
+        return int(said) or 80
+    for stream in (0, 1, 2):
+        with suppress(OSError):
+            return os.get_terminal_size(stream).columns or 80
+    return 80
+
+
+def painted(text: str, style: str) -> str:
+    """A safe text in a style, such as `bold red`; empty for none."""
+    codes = ";".join(str(_CODES[word]) for word in style.split())
+    return f"\x1b[{codes}m{visible(text)}\x1b[0m" if codes else visible(text)
+
+
+def print_styled(*pieces: str | tuple[str, str]) -> None:
+    """Print a line on standard output; a piece may come with a style, which a terminal shows."""
+    is_coloured = wants_colours(sys.stdout) or bool(os.environ.get("FORCE_COLOR"))
+    styles = [(each, "") if isinstance(each, str) else each for each in pieces]
+    print("".join(painted(text, style if is_coloured else "") for text, style in styles), file=styled(sys.stdout))
+
+
 def print_exactly(text: str) -> None:
     """Print a text for other programs on standard output: only a terminal gets it safe."""
     stream = sys.stdout if sys.stdout.isatty() else styled(sys.stdout)
