@@ -56,19 +56,18 @@ async def test_a_comparison_that_takes_too_much_memory_is_unjudged() -> None:
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="finds processes in /proc")
 def test_a_process_sees_no_keys_is_replaced_if_it_was_killed_while_idle_and_ends_with_the_pool(
-    processes: MathProcesses, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
-    processes.close()
-    before = _children()
-    asyncio.run(processes.compare("x", "x+1"))
+    before, pool = _children(), MathProcesses()
+    asyncio.run(pool.compare("x", "x+1"))
     (worker,) = _children() - before
     seen = Path(f"/proc/{worker}/environ").read_bytes()
 
     os.kill(worker, signal.SIGKILL)
     os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)
-    after = asyncio.run(processes.compare("x", "x"))
-    processes.close()
+    after = asyncio.run(pool.compare("x", "x"))
+    pool.close()
 
     assert after.outcome == "right"
     assert _children() == before

@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from wfdsl.grading.statements import AnswerKind, final_statement
 from wfdsl.language.reasoning import after_reasoning
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*$", re.MULTILINE)
+_BLOCK = re.compile(
+    r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*(?:\n|\Z)(.*?)"
+    r"(?:^[ \t]*\2[`~]*[ \t]*(?![\w+#.-])[^\n`]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+"""Margin, fence, tag and code; the last block may have no end."""
 _PYTHON = frozenset({"", "python", "python3", "py", "py3", "ipython", "ipython3", "sage"})
 _READS = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\(\s*0|\bfileinput\b")
 _PRINTS = re.compile(r"\bprint\s*\(|\bstdout\b")
@@ -50,11 +55,14 @@ def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str
     `<answer>` tag, the whole reply if it is a program, or its part from the first definition or import on.
     """
     text = _unwrapped(after_reasoning(text))
-    blocks = [(tag.lower(), code) for tag, code in _blocks(text) if tag.lower() in _PYTHON and code.strip()]
+    fenced: list[tuple[str, str, str]] = [(found[1], found[3].lower(), found[4]) for found in _BLOCK.finditer(text)]
+    # a fence inside a list item is indented, and so is all that it holds
+    blocks = [(tag, re.sub(rf"^{margin}", "", code, flags=re.MULTILINE)) for margin, tag, code in fenced]
+    blocks = [(tag, code) for tag, code in blocks if tag in _PYTHON and code.strip()]
     if not blocks and re.search(r"^> ?```", text, re.MULTILINE):
         return final_code(_QUOTED.sub("", text), wanted=wanted, reads_input=reads_input)
     if not blocks:
-        return None if _FENCE.search(text) else _unfenced(text)
+        return None if fenced else _unfenced(text)
     name = re.escape(wanted.split(".", 1)[0])
     definition = re.compile(rf"^[ \t]*(?:async[ \t]+def|def|class)[ \t]+{name}\b|^{name}[ \t]*=", re.MULTILINE)
 
@@ -73,11 +81,11 @@ def _unwrapped(text: str) -> str:
     if not inner.startswith("{"):
         return text
     try:
-        given = json.loads(inner)
+        given: dict[str, object] = json.loads(inner)
     except (ValueError, RecursionError):
         return text
-    found = next((given[name] for name in ("code", "program", "solution", "answer") if name in given), None)
-    return found if isinstance(found, str) else text
+    names = ("code", "program", "solution", "answer")
+    return next((code for name in names if isinstance(code := given.get(name), str)), text)
 
 
 def _parsed(code: str) -> ast.Module | int:
@@ -90,42 +98,18 @@ def _parsed(code: str) -> ast.Module | int:
         return 0
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    opened: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
-        if opened is None:
-            opened = fence
-        elif fence[1].startswith(opened[1]) and not fence[2]:
-            yield opened[2], _without_margin(text[opened.end() + 1 : fence.start()], opened)
-            opened = None
-    if opened is not None:
-        yield opened[2], _without_margin(text[opened.end() + 1 :], opened)
-
-
-def _without_margin(code: str, fence: re.Match[str]) -> str:
-    """A fence inside a list item is indented, and so is all that it holds."""
-    margin = fence[0][: len(fence[0]) - len(fence[0].lstrip())]
-    return "".join(line.removeprefix(margin) for line in code.splitlines(keepends=True)) if margin else code
-
-
 def _unfenced(text: str) -> str | None:
-    marked = list(_UNFENCED.finditer(text))
-    if marked:
+    if marked := list(_UNFENCED.finditer(text)):
         return _bare((marked[-1][1] or marked[-1][2] or "").strip("\n"))
     if (whole := _bare(text)) is not None:
         return whole
     begun = _PROGRAM.search(text)
-    return _longest_program(text[begun.start() :]) if begun else None
-
-
-def _longest_program(text: str) -> str | None:
-    """The text up to what is not Python any more, such as an explanation after the program."""
-    lines = text[:LONGEST_PROGRAM].splitlines(keepends=True)
-    for _ in range(_MOST_CUTS):
+    lines = text[begun.start() :][:LONGEST_PROGRAM].splitlines(keepends=True) if begun else []
+    for _ in range(_MOST_CUTS):  # up to what is not Python any more, such as an explanation after the program
         if not isinstance(line := _parsed("".join(lines)), int):
             break
         lines = lines[: max(min(line, len(lines)) - 1, 0)]
-    return _bare("".join(lines).rstrip() + "\n") if lines else None
+    return _bare("".join(lines).rstrip() + "\n")
 
 
 def _bare(text: str) -> str | None:

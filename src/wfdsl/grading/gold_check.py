@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from wfdsl.grading.grade import grade
 from wfdsl.grading.verdict import Verdict
@@ -35,40 +35,34 @@ def check_gold(tasks: Sequence[Task]) -> GoldCheck:
     return asyncio.run(_check(tasks))
 
 
-def as_reply(task: Task, answer: str) -> str:
-    """An answer in the form in which a worker gives it."""
-    if task.kind == "math":
-        return f"The answer is \\boxed{{{answer}}}."
-    if task.kind == "code":
-        return f"```python\n{answer}\n```"
-    return answer if task.kind == "custom" else f"Answer: {answer}"
-
-
-def wrong_answer(task: Task) -> str:
-    """An answer that no task has as its gold one."""
+def _replies(task: Task) -> tuple[str, str]:
+    """The gold answer, and one that no task has, in the form in which a worker gives them."""
     if task.kind == "choice":
         letters = gold_letters(task.gold, task.choices)
-        return next(letter for letter in ascii_uppercase if letter not in letters)
-    return {"math": "-7919.5", "code": "pass"}.get(task.kind, "zqx vwk")
+        other = next(letter for letter in ascii_uppercase if letter not in letters)
+    else:
+        other = {"math": "-7919.5", "code": "pass"}.get(task.kind, "zqx vwk")
+    forms = {"math": "The answer is \\boxed{%s}.", "code": "```python\n%s\n```", "custom": "%s"}
+    form = forms.get(task.kind, "Answer: %s")
+    return form % task.gold, form % other
 
 
 async def _check(tasks: Sequence[Task]) -> GoldCheck:
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def graded(task: Task) -> tuple[Found, Verdict]:
+        gold, other = _replies(task)
         async with room:
-            verdict = await grade(task, as_reply(task, task.gold)) if task.gold.strip() else Verdict("right")
+            verdict = await grade(task, gold) if task.gold.strip() else Verdict("right")
             if verdict.outcome != "right":
                 return verdict.outcome, verdict
-            other = await grade(task, as_reply(task, wrong_answer(task)))
-            if other.outcome == "right":
-                return "accepts a wrong answer", other
-            return ("right" if task.gold.strip() else "without gold"), verdict
+            accepted = await grade(task, other)
+        if accepted.outcome == "right":
+            return "accepts a wrong answer", accepted
+        return ("right" if task.gold.strip() else "without gold"), verdict
 
     found = await asyncio.gather(*map(graded, tasks))  # a UsageError ends all: its cause holds for its kind
-    counts: dict[Found, int] = {"right": 0, "wrong": 0, "unjudged": 0, "without gold": 0, "accepts a wrong answer": 0}
-    for what, _ in found:
-        counts[what] += 1
-    fine = ("right", "without gold")
+    counts = {what: sum(what == each for each, _ in found) for what in get_args(Found)}
     pairs = zip(tasks, found, strict=True)
+    fine = ("right", "without gold")
     return GoldCheck(counts, tuple((task, what, verdict) for task, (what, verdict) in pairs if what not in fine))

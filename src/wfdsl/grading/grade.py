@@ -49,7 +49,11 @@ def grade_sync(task: Task, text: str, *, sandbox: Sandbox | None = None) -> Verd
 
 async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
     if task.kind == "code":
-        return await _grade_code(task, text, sandbox)
+        assert task.tests is not None  # a code task without tests cannot be made
+        program = final_code(text, wanted=task.tests.entry_point, reads_input=task.tests.style == "stdin")
+        if program is None:
+            return Verdict("wrong", None, "no program was found")
+        return await grade_program(program, task.tests, sandbox=sandbox)
     is_words = task.kind == "math" and all(isinstance(read(gold), Words) for gold in task.golds)
     kind = "text" if is_words else cast("AnswerKind", task.kind)
     found = final_statement(text, kind, question=task.question, choices=task.choices)
@@ -79,27 +83,17 @@ def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict
     return Verdict("wrong", answer, f"{said} is not {', '.join(sorted(wanted))}", rule="letters")
 
 
-async def _grade_code(task: Task, text: str, sandbox: Sandbox | None) -> Verdict:
-    assert task.tests is not None  # a code task without tests cannot be made
-    program = final_code(text, wanted=task.tests.entry_point, reads_input=task.tests.style == "stdin")
-    if program is None:
-        return Verdict("wrong", None, "no program was found")
-    return await grade_program(program, task.tests, sandbox=sandbox)
-
-
 async def _grade_custom(task: Task, text: str) -> Verdict:
     """The verdict of the task's own grader; unjudged if it fails or returns something else."""
     grader = load_function(task.grader)
     try:
-        if inspect.iscoroutinefunction(grader):
-            said = await grader(task, text)
-        else:
-            said = await asyncio.to_thread(grader, task, text)
+        is_async = inspect.iscoroutinefunction(grader)
+        said = await (grader(task, text) if is_async else asyncio.to_thread(grader, task, text))
     except Exception as error:  # noqa: BLE001  (foreign code: whatever it raises, it has not graded)
         return Verdict("unjudged", reason=f"the grader {task.grader} failed: {type(error).__name__}: {error}")
     if isinstance(said, Verdict):
         return said
-    score = float(said) if isinstance(said, (bool, int, float)) else -1.0
+    score = float(said) if isinstance(said, (int, float)) else -1.0
     if not 0 <= score <= 1:
         given = repr(said)[:60]
         return Verdict("unjudged", reason=f"the grader {task.grader} returned {given}, not a bool, a Verdict or 0 to 1")

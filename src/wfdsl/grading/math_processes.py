@@ -15,10 +15,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import IO, cast
+from functools import cache
+from typing import NamedTuple
 
 PROCESSES = 2
 """How many comparisons run at the same time. Our choice: one alone takes a few milliseconds."""
@@ -29,8 +28,7 @@ MEMORY_BYTES = 3 * 2**29
 _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """The result of comparing two expressions."""
 
     outcome: str
@@ -39,51 +37,39 @@ class Comparison:
 
 
 class MathProcesses:
-    """The pool. It starts nothing before it is used; after `close` it starts again when it is used."""
+    """The pool. It starts nothing before it is used."""
 
     def __init__(
         self, *, processes: int = PROCESSES, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES
     ) -> None:
-        self._processes = processes
         self._limit_s = limit_s
         self._memory_bytes = memory_bytes
-        self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="wfdsl-math")
         self._idle: list[subprocess.Popen[bytes]] = []
 
     async def compare(self, gold: str, answer: str, digits: int = 0) -> Comparison:
         """Compare two expressions. A comparison that takes too long, or too much memory, is `failed` with a reason."""
-        with self._lock:
-            self._threads = self._threads or ThreadPoolExecutor(self._processes, thread_name_prefix="wfdsl-math")
-            future = self._threads.submit(self._compare, gold, answer, digits)
-        return await asyncio.wrap_future(future)
+        return await asyncio.wrap_future(self._threads.submit(self._compare, gold, answer, digits))
 
     def close(self) -> None:
         """Wait for the comparisons that are running, and end all processes."""
-        with self._lock:
-            threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)
         while self._idle:
             _end(self._idle.pop())
 
-    def forget(self) -> None:
-        """After a fork, in the child: the threads are not here, and the processes are the parent's."""
-        self._not_ours = self._idle
-        self._lock, self._threads, self._idle = threading.Lock(), None, []
-
-    def _compare(self, gold: str, answer: str, digits: int) -> Comparison:
+    def _compare(self, *request: str | int) -> Comparison:
         process = self._idle.pop() if self._idle else self._started()
         if process.poll() is not None:
             _end(process)
             process = self._started()
-        request = {"gold": gold, "answer": answer, "digits": digits, "limit_s": self._limit_s}
+        assert process.stdin is not None
+        assert process.stdout is not None
         with contextlib.suppress(OSError):  # it has ended: so has its output
-            cast("IO[bytes]", process.stdin).write(json.dumps(request).encode() + b"\n")
-            cast("IO[bytes]", process.stdin).flush()
-        if (reply := cast("IO[bytes]", process.stdout).readline()).endswith(b"\n"):
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+        if (reply := process.stdout.readline()).endswith(b"\n"):
             self._idle.append(process)
-            return Comparison(**json.loads(reply))
+            return Comparison(*json.loads(reply))
         code = process.wait()
         _end(process)
         if code == -signal.SIGALRM:
@@ -92,7 +78,7 @@ class MathProcesses:
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "wfdsl.grading.math_worker", str(self._memory_bytes)],
+            [sys.executable, "-P", "-m", "wfdsl.grading.math_worker", str(self._limit_s), str(self._memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -102,21 +88,17 @@ class MathProcesses:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill it and reap it: no zombie stays, no pipe stays open."""
-    process.kill()
-    with contextlib.suppress(OSError):
-        cast("IO[bytes]", process.stdin).close()
-    cast("IO[bytes]", process.stdout).close()
-    process.wait()
-
-
-_SHARED = MathProcesses()
+    with contextlib.suppress(OSError), process:
+        process.kill()
 
 
 def shared_processes() -> MathProcesses:
-    """The pool of this process. It ends with the interpreter; `close` ends it before."""
-    return _SHARED
+    """The pool of this process, which ends with the interpreter. A process that was forked has another one."""
+    return _pool_of(os.getpid())
 
 
-atexit.register(_SHARED.close)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SHARED.forget)
+@cache
+def _pool_of(owner: int) -> MathProcesses:
+    pool = MathProcesses()
+    atexit.register(lambda: pool.close() if os.getpid() == owner else None)
+    return pool

@@ -10,7 +10,7 @@ import json
 import logging
 import signal
 import sys
-from typing import Any, TextIO
+from typing import Any
 
 import sympy  # type: ignore[import-untyped]
 from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped]
@@ -22,15 +22,15 @@ _POINTS = ("7/13", "-17/11", "29/17", "-5/19", "101/31", "-211/23")
 """Where expressions with letters are compared. Our choice: no one writes an expression that is equal at just these."""
 
 
-def compare(gold: str, answer: str, digits: int = 0) -> dict[str, str]:
-    """`{"outcome": right | wrong | unread-gold | unread-answer}`: expressions in LaTeX.
+def compare(gold: str, answer: str, digits: int = 0) -> str:
+    """How two expressions in LaTeX compare: right, wrong, unread-gold or unread-answer.
 
     With `digits` the answer is a decimal of so many digits, which may round the gold value.
     """
     one, other = _parse(gold), _parse(answer)
     if one is None or other is None:
-        return {"outcome": "unread-answer" if one is not None else "unread-gold"}
-    return {"outcome": "right" if _same(one, other, digits) else "wrong"}
+        return "unread-answer" if one is not None else "unread-gold"
+    return "right" if _same(one, other, digits) else "wrong"
 
 
 def _parse(expression: str) -> Any:
@@ -56,12 +56,8 @@ def _same(gold: Any, answer: Any, digits: int) -> bool:
         return False
     tolerance = sympy.Float(5) / 10**digits if digits else _SAME
     letters = sorted(gold.free_symbols | answer.free_symbols, key=str)
-    return _same_everywhere(gold, answer, letters, tolerance) if letters else _near(gold, answer, tolerance)
-
-
-def _same_everywhere(gold: Any, answer: Any, letters: list[Any], tolerance: Any) -> bool:
     compared = 0
-    for start in range(len(_POINTS)):
+    for start in range(len(_POINTS) if letters else 1):
         at = {letter: sympy.Rational(_POINTS[(start + 2 * n) % 6]) + n for n, letter in enumerate(letters)}
         one, other = gold.subs(at), answer.subs(at)
         if one.is_finite is False or other.is_finite is False:
@@ -69,7 +65,7 @@ def _same_everywhere(gold: Any, answer: Any, letters: list[Any], tolerance: Any)
         if not _near(one, other, tolerance):
             return False
         compared += 1
-    return compared > 1
+    return compared >= (2 if letters else 1)
 
 
 def _near(gold: Any, answer: Any, tolerance: Any) -> bool:
@@ -83,23 +79,11 @@ def _near(gold: Any, answer: Any, tolerance: Any) -> bool:
     return bool(abs(one - other) <= tolerance * abs(one))
 
 
-def _answer(line: str) -> dict[str, str]:
-    request = json.loads(line)
-    signal.setitimer(signal.ITIMER_REAL, request["limit_s"])
-    try:
-        return compare(request["gold"], request["answer"], request["digits"])
-    except MemoryError:  # the process ends, and another one begins with what it needs
-        raise
-    except Exception as error:  # noqa: BLE001  (any failure of the algebra means: unjudged)
-        return {"outcome": "failed", "reason": f"{type(error).__name__}: {str(error)[:200]}"}
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def main(requests: TextIO, replies: TextIO, memory_bytes: int) -> None:
+def main(limit_s: float, memory_bytes: int) -> None:
     """Answer until there are no more requests."""
     import resource  # noqa: PLC0415  (there is none on Windows)
 
+    replies, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is not a reply
     logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, even in the middle of C code
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
@@ -108,10 +92,17 @@ def main(requests: TextIO, replies: TextIO, memory_bytes: int) -> None:
     for warm in ("\\frac{1}{2}x^2", "\\sqrt{2}\\pi", "\\sin(x)+e^{x}"):
         compare(warm, warm + "+1")  # tables of the parser are built on first use
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    for line in requests:
-        print(json.dumps(_answer(line)), file=replies, flush=True)
+    for request in map(json.loads, sys.stdin):
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
+        try:
+            reply = [compare(*request)]
+        except MemoryError:  # the process ends, and another one begins with what it needs
+            raise
+        except Exception as error:  # noqa: BLE001  (any failure of the algebra means: unjudged)
+            reply = ["failed", f"{type(error).__name__}: {str(error)[:200]}"]
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print(json.dumps(reply), file=replies, flush=True)
 
 
 if __name__ == "__main__":
-    replies_only, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is not a reply
-    main(sys.stdin, replies_only, int(sys.argv[1]))
+    main(float(sys.argv[1]), int(sys.argv[2]))

@@ -25,7 +25,7 @@ _PERCENT_ASKED = re.compile(
 )
 _EXACT = re.compile(r"\bexact(?:ly)?\b|精确|正確な値", re.IGNORECASE)
 _UNREADABLE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}|\\approx|\\neg|\d_|\\(?:text|mathrm)\b|[~?]|\.\.\.|\\[lc]?dots")
-_UNORDERED = frozenset({"set", "list"})
+_UNORDERED = frozenset({"set", "list", "union"})
 
 
 async def grade_math(gold: str, answer: str, *, question: str = "", processes: MathProcesses | None = None) -> Verdict:
@@ -62,10 +62,10 @@ class _Check:
         if isinstance(answer, Group) and answer.form == "list" and not isinstance(gold, Group):
             return all([await self.same(gold, item) for item in answer.items])  # one value, written twice
         if isinstance(gold, Group) or isinstance(answer, Group):
-            return await self._groups(_unwrapped(gold), _unwrapped(answer))
+            return await self._groups(gold, answer)
         if isinstance(gold, Number) and isinstance(answer, Number):
             self.rule = "exact numbers"
-            return same_number(gold, in_unit(answer, self.question) if not gold.unit else answer, self.question)
+            return _same_number(gold, in_unit(answer, self.question) if not gold.unit else answer, self.question)
         if isinstance(gold, Words) or isinstance(answer, Words):
             self.rule = "words"
             return isinstance(gold, Words) and isinstance(answer, Words) and same_text(gold, answer)
@@ -92,19 +92,13 @@ class _Check:
         self.rule = "item by item"
         if not isinstance(gold, Group) or not isinstance(answer, Group):
             return False
-        if gold.form == answer.form and gold.form not in _UNORDERED | {"union"}:
+        if gold.form == answer.form and gold.form not in _UNORDERED:
             is_time = gold.form == ":"  # where one of them may leave out whether it is before noon
-            return (is_time or len(gold.items) == len(answer.items)) and await self._in_order(gold, answer)
-        if gold.form != answer.form and not {gold.form, answer.form} <= _UNORDERED:
-            return False
-        return await self._any_order(gold, answer)
-
-    async def _in_order(self, gold: Group, answer: Group) -> bool:
-        return all([await self.same(one, other) for one, other in zip(gold.items, answer.items, strict=False)])
-
-    async def _any_order(self, gold: Group, answer: Group) -> bool:
+            pairs = zip(gold.items, answer.items, strict=False)
+            return (is_time or len(gold.items) == len(answer.items)) and all([await self.same(*pair) for pair in pairs])
         left = list(answer.items)
-        if len(left) != len(gold.items) or len(left) > _MOST_ITEMS:
+        is_like = gold.form == answer.form or {gold.form, answer.form} == {"set", "list"}
+        if not is_like or len(left) != len(gold.items) or len(left) > _MOST_ITEMS:
             return False
         for item in gold.items:
             for other in sorted(left, key=lambda other: str(other) != str(item)):
@@ -123,42 +117,39 @@ class _Check:
         if str(gold) != str(answer) and str(gold).lower() == str(answer).lower():
             return False  # a capital letter is another variable
         require_packages("grading mathematics", ["math_verify"], "eval")
-        digits = 0 if _EXACT.search(self.question) or not isinstance(answer, Number) else answer.digits or 0
         processes = self.processes or shared_processes()
-        found = await processes.compare(_latex(gold), _latex(answer), digits if digits >= ROUNDED_DIGITS else 0)
+        found = await processes.compare(_latex(gold), _latex(answer), _rounded_digits(answer, self.question))
         if found.outcome not in ("right", "wrong"):
             self.unjudged = found.reason or found.outcome
             self.gold_unread |= found.outcome in ("unread-gold", "failed")
         return found.outcome == "right"
 
 
-def same_number(gold: Number, answer: Number, question: str = "") -> bool:
+def _same_number(gold: Number, answer: Number, question: str) -> bool:
     """Whether two numbers are equal. A unit counts if both have one; percents are hundredths, or what was asked."""
-    if gold.unit and answer.unit and gold.unit.casefold() != answer.unit.casefold():
+    if answer.unit and (gold.is_percent or gold.unit.casefold() not in ("", answer.unit.casefold())):
         return False
-    if gold.is_percent and answer.unit:
-        return False
-    wanted = {gold.value / 100 if gold.is_percent else gold.value}
-    given = {answer.value / 100 if answer.is_percent else answer.value}
-    if gold.is_percent and not answer.is_percent:
-        wanted.add(gold.value)
-    if answer.is_percent and not gold.is_percent and _PERCENT_ASKED.search(question):
-        given = {answer.value}
-    digits = 0 if _EXACT.search(question) else answer.digits or 0
-    return any(_close(one, other, digits) for one in wanted for other in given)
+    is_asked = answer.is_percent and not gold.is_percent and _PERCENT_ASKED.search(question)
+    given = answer.value if is_asked else answer.exact
+    wanted = {gold.exact} if answer.is_percent else {gold.exact, gold.value}
+    digits = _rounded_digits(answer, question)
+    return given in wanted or any(_rounds(given, one, digits) for one in wanted)
 
 
-def _close(gold: Fraction, answer: Fraction, digits: int) -> bool:
-    is_rounding = digits >= ROUNDED_DIGITS and gold and 10**1_000 % gold.denominator  # a decimal that never ends
-    return gold == answer or (bool(is_rounding) and abs(gold - answer) <= abs(gold) * Fraction(5, 10**digits))
+def _rounded_digits(answer: Value, question: str) -> int:
+    """The digits of a decimal that may stand for a number that never ends; 0 for what may not."""
+    digits = answer.digits if isinstance(answer, Number) and not _EXACT.search(question) else 0
+    return digits if digits >= ROUNDED_DIGITS else 0
 
 
-def _unwrapped(value: Value) -> Value:
-    """A list of one value is the value."""
-    return value.items[0] if isinstance(value, Group) and value.form == "list" and len(value.items) == 1 else value
+def _rounds(answer: Fraction, gold: Fraction, digits: int) -> bool:
+    is_endless = digits and gold and 10**1_000 % gold.denominator
+    return bool(is_endless) and abs(gold - answer) <= abs(gold) * Fraction(5, 10**digits)
 
 
 def _latex(value: Value) -> str:
+    """Mathematics for the worker: decimals as fractions, so that nothing is rounded."""
     if isinstance(value, Number):
         return rf"\frac{{{value.value.numerator}}}{{{value.value.denominator}}}"
-    return str(value)
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", str(value))
+    return re.sub(r"(?<![\d.])(\d*)\.(\d+)", lambda m: rf"\frac{{{int(m[1] + m[2])}}}{{{10 ** len(m[2])}}}", text)

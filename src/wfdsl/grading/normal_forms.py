@@ -7,8 +7,9 @@ is an expression in LaTeX, which the worker process compares, or words.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 from unicodedata import normalize
 
@@ -39,8 +40,11 @@ _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million"
 _SCALES |= {"万": 10**4, "亿": 10**8, "億": 10**8}
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _NAMES = (_WORDS + " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety").split()
-_SMALL = {word: at for at, word in enumerate(_NAMES[:20])}
-_TENS = {word: 10 * at for at, word in enumerate(_NAMES[20:], 2)}
+_NUMERALS = {word: at for at, word in enumerate(_NAMES[:20])} | {
+    ten + one: 10 * at + ones
+    for at, ten in enumerate(_NAMES[20:], 2)
+    for ones, one in enumerate(["", *(f"-{word}" for word in _NAMES[1:10])])
+}
 _PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 _PARTS |= {"tenth": 10}
 _CJK_DIGITS = {sign: at for at, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
@@ -50,8 +54,7 @@ _CJK_NUMBER = re.compile(
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
-    (?: (?:(?P<whole>\d+)\s*)?\\frac\{{\s*(?P<n>-?\d+)\s*\}}\{{\s*(?P<d>-?\d+)\s*\}}
-      | (?:(?P<whole2>\d+)\s+)?(?P<n2>\d+)\s*/\s*(?P<d2>\d+)(?![\d.])
+    (?: (?:(?P<whole>\d+)\s+)?(?P<over>\d+)\s*/\s*(?P<under>\d+)(?![\d.])
       | (?P<v>{_DIGITS})\.?
         (?:e(?P<e>[-+]?\d{{1,4}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,4}})\}}?)?)
     (?P<rest>.*)""",
@@ -104,8 +107,13 @@ class Number:
     unit: str = ""
     """The first name of a known unit, else the words as written."""
     is_percent: bool = False
-    digits: int | None = None
-    """Significant digits of a decimal; None for an integer or a fraction."""
+    digits: int = 0
+    """Significant digits of a decimal; 0 for an integer or a fraction."""
+
+    @property
+    def exact(self) -> Fraction:
+        """The value; of percents, hundredths."""
+        return self.value / 100 if self.is_percent else self.value
 
     def __str__(self) -> str:
         return f"{self.value}{'%' if self.is_percent else ''}{' ' + self.unit if self.unit else ''}"
@@ -186,13 +194,13 @@ def _value(text: str) -> Value:
             return Group("union", items)
         return Group("list", tuple(one for item in items for one in _members(item)))
     if "\\pm" in text:
-        return Group("set", tuple(_value(_signed(text, sign)) for sign in "+-"))
+        return Group("set", tuple(_value(text.replace("\\pm", sign)) for sign in "+-"))
     if number := _number(plain):
         return number
     if relation := _related(text):
         return relation
-    if union := re.split(r"\\cup(?![a-zA-Z])", text)[1:]:
-        return Group("union", tuple(_value(part.strip()) for part in (text.split("\\cup", maxsplit=1)[0], *union)))
+    if len(union := re.split(r"\s*\\cup(?![a-zA-Z])\s*", text)) > 1:
+        return Group("union", tuple(map(_value, union)))
     if group := _group(text):
         return group
     if time := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", plain, re.IGNORECASE):
@@ -200,7 +208,7 @@ def _value(text: str) -> Value:
         return Group(":", (Number(Fraction(time[1])), Number(Fraction(time[2])), *half))
     if not re.search(r"[\d\\^=+*/]", plain) and re.search(r"[^\W\d]{2,}", plain):
         return Words(plain)
-    return Expression(_exact(_without_unit(text)))
+    return Expression(_without_unit(text))
 
 
 _INTERVALS = frozenset({"()", "[]", "(]", "[)"})
@@ -210,25 +218,19 @@ def _members(item: Value) -> tuple[Value, ...]:
     return item.items if isinstance(item, Group) and item.form == "set" else (item,)
 
 
-def _signed(text: str, sign: str) -> str:
-    made = text.replace("\\pm", sign).strip()
-    made = re.sub(r"(?<=[=(,])\s*\+|^\+", "", made).strip()
-    return made.replace("- -", "+").strip()
-
-
 def _parts(text: str) -> tuple[list[str], bool]:
     """The values of a list, split outside of brackets, and whether `or` joins them. Thousands stay whole."""
     is_either = bool(re.search(r"\bor\b|或|\\lor\b", text))
     text = re.sub(r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land)(?![a-z])|[或和と]", " , ", text)
     whole = {at for m in re.finditer(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])", text) for at in range(*m.span())}
-    parts, depth, start = [], 0, 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter in ",;" and depth <= 0 and at not in whole:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    parts.append(text[start:].strip())
+    cuts = [at for at, depth in enumerate(_depths(text)) if text[at] in ",;" and depth <= 0 and at not in whole]
+    parts = (text[start + 1 : end].strip() for start, end in pairwise([-1, *cuts, len(text)]))
     return [part for part in parts if part], is_either
+
+
+def _depths(text: str) -> list[int]:
+    """How many brackets are open after each character."""
+    return list(accumulate((letter in "([{") - (letter in ")]}") for letter in text))
 
 
 def _matrix(text: str) -> Group | None:
@@ -243,25 +245,17 @@ def _matrix(text: str) -> Group | None:
 
 def _group(text: str) -> Value | None:
     """Braces, brackets and parentheses around several values."""
-    if text.startswith("{") and _closes(text) == len(text) - 1 and len(_parts(text[1:-1])[0]) == 1:
-        return _value(text[1:-1].strip())
+    is_latex = text.startswith("{")
     text = text.replace("\\{", "{").replace("\\}", "}").replace("\\lbrace", "{").replace("\\rbrace", "}")
-    if len(text) < 3 or text[0] not in "([{" or text[-1] not in ")]}" or _closes(text) != len(text) - 1:
+    depths = _depths(text)
+    if len(text) < 3 or depths[-1] or 0 in depths[:-1]:
         return None
-    parts, _ = _parts(text[1:-1])
-    form = text[0] + text[-1]
+    parts, form = _parts(text[1:-1])[0], text[0] + text[-1]
+    if is_latex and len(parts) == 1:
+        return _value(parts[0])
     if form == "{}":
         return Group("set", tuple(one for part in parts for one in _members(_value(part))))
-    return Group(form, tuple(map(_value, parts))) if len(parts) > 1 and form[1] in ")]" else None
-
-
-def _closes(text: str) -> int:
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if not depth:
-            return at
-    return -1
+    return Group(form, tuple(map(_value, parts))) if len(parts) > 1 and form in _INTERVALS else None
 
 
 def _related(text: str) -> Value | None:
@@ -274,67 +268,71 @@ def _related(text: str) -> Value | None:
         return None
     if set(signs) == {"="}:
         has_letters = [bool(re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", side))) for side in sides]
-        if _NAME.fullmatch(_TEXT.sub(r"\1", sides[0]).strip()) or not any(has_letters[:-1]) or has_letters[-1]:
-            named = len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0])
-            if named:
-                return Group("named", (Expression(sides[0]), _value(sides[1])))
-            is_chain = not any(has_letters) and not _NAME.fullmatch(sides[0])
-            return Group("chain", tuple(map(_value, sides))) if is_chain else _value(sides[-1])
-        return Expression(_exact(" = ".join(sides)))
+        is_named = _NAME.fullmatch(_TEXT.sub(r"\1", sides[0]).strip())
+        if len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0]):
+            return Group("named", (Expression(sides[0]), _value(sides[1])))
+        if not is_named and not any(has_letters):
+            return Group("chain", tuple(map(_value, sides)))
+        is_value = is_named or not any(has_letters[:-1]) or has_letters[-1]
+        return _value(sides[-1]) if is_value else Expression(" = ".join(sides))
     if any("ne" in sign for sign in signs) or "=" in signs:
-        return Group("relation", tuple(Expression(_exact(side)) for side in sides))
+        return Group("relation", tuple(map(Expression, sides)))
     return _interval(sides, [_SENSE[sign] for sign in signs])
 
 
 def _interval(sides: list[str], signs: list[str]) -> Group:
     if signs[0].startswith(">"):
         sides, signs = sides[::-1], [sign.replace(">", "<") for sign in reversed(signs)]
-    low, high = "(" if signs[0] == "<" else "[", ")" if signs[-1] == "<" else "]"
-    if len(sides) == 3 and _VARIABLE.fullmatch(sides[1]):
-        return Group(low + high, (_value(sides[0]), _value(sides[2])))
     if len(sides) == 2 and re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):
-        edge = _value(sides[1])
-        minus = Number(-edge.value) if isinstance(edge, Number) else _value(f"-({sides[1]})")
-        return Group(("(" if high == ")" else "[") + high, (minus, edge))
-    if len(sides) == 2 and _VARIABLE.fullmatch(sides[0]):
-        return Group("(" + high, (Expression(r"-\infty"), _value(sides[1])))
-    if len(sides) == 2 and _VARIABLE.fullmatch(sides[1]):
-        return Group(low + ")", (_value(sides[0]), Expression(r"\infty")))
-    return Group("relation", tuple(Expression(_exact(side)) for side in sides))
+        edge = sides[1]
+        sides, signs = [f"-{edge}" if _number(edge) else f"-({edge})", "x", edge], signs * 2
+    elif len(sides) == 2 and _VARIABLE.fullmatch(sides[0]):
+        sides, signs = [r"-\infty", *sides], ["<", *signs]
+    elif len(sides) == 2 and _VARIABLE.fullmatch(sides[1]):
+        sides, signs = [*sides, r"\infty"], [*signs, "<"]
+    if len(sides) != 3 or not _VARIABLE.fullmatch(sides[1]):
+        return Group("relation", tuple(map(Expression, sides)))
+    form = ("(" if signs[0] == "<" else "[") + (")" if signs[-1] == "<" else "]")
+    return Group(form, (_value(sides[0]), _value(sides[2])))
 
 
 def _number(text: str) -> Number | None:
-    if spelled := _CJK_NUMBER.match(text):
-        parts = _cjk(spelled[1] or "一")
-        unit = _unit(text[spelled.end() :], is_apart=True)
-        return None if unit is None or not parts else Number(Fraction(_cjk(spelled[2] or spelled[3]), parts), unit)
-    if text.lower() in _SMALL or text.lower().split("-")[0].split(" ")[0] in _TENS | _SMALL:
-        return _worded(text.lower())
-    found = _NUMBER.fullmatch(text)
+    found = _NUMBER.fullmatch(_in_digits(text))
     if found is None:
         return None
-    over, under = found["n"] or found["n2"], found["d"] or found["d2"]
-    if over:
-        if not int(under):
+    digits = 0
+    if found["over"]:
+        if not int(found["under"]):
             return None
-        value, digits = Fraction(found["whole"] or found["whole2"] or 0) + Fraction(int(over), int(under)), None
+        value = Fraction(found["whole"] or 0) + Fraction(int(found["over"]), int(found["under"]))
     else:
         power = int(found["e"] or found["p"] or 0)
         if abs(power) > LARGEST_POWER:
             return None
         written = re.sub(r"[,\s]", "", found["v"])
         value = Fraction(written) * Fraction(10) ** power
-        digits = len(written.replace(".", "").lstrip("0")) if "." in written and not power else None
-    rest = found["rest"].strip()
+        digits = len(written.replace(".", "").lstrip("0")) if "." in written and not power else 0
     value = -value if found["sign"] == "-" else value
+    rest = found["rest"].strip()
     if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?)(?: [a-z]+){0,2}", rest, re.IGNORECASE):
         return Number(value, is_percent=True, digits=digits)
-    scale, rest = _scaled(rest)
-    unit = _unit(rest, is_apart=found["rest"][:1].isspace() or scale > 1)
-    if unit is None:
-        return None
-    money = found["money"].lstrip("\\")
-    return Number(value * scale, unit or money, digits=digits)
+    scaled = re.match(r"[万亿億]|k\b|(?i:dozen|hundred|thousand|million|billion)\b", rest)
+    if scaled:
+        value, rest = value * _SCALES[scaled[0].lower()], rest[scaled.end() :]
+    unit = _unit(rest, is_apart=bool(scaled) or found["rest"][:1].isspace())
+    return None if unit is None else Number(value, unit or found["money"].lstrip("\\"), digits=digits)
+
+
+def _in_digits(text: str) -> str:
+    """A text that begins with a fraction or with a number in words: `2/3` for `two thirds`, `二` and `分之`."""
+    if spelled := _CJK_NUMBER.match(text):
+        over, under = _cjk(spelled[2] or spelled[3]), f"/{_cjk(spelled[1])}" if spelled[1] else ""
+        return f"{over}{under} {text[spelled.end() :]}"
+    head, _, rest = text.lower().partition(" ")
+    if head not in _NUMERALS or re.search(r"\d", rest):
+        return re.sub(r"\\frac\{\s*(-?\d+)\s*\}\{\s*(\d+)\s*\}", r" \1/\2", text, count=1).strip()
+    part = _PARTS.get(rest.removesuffix("s"))
+    return f"{_NUMERALS[head]}/{part}" if part else f"{_NUMERALS[head]} {rest}"
 
 
 def _cjk(text: str) -> int:
@@ -350,55 +348,33 @@ def _cjk(text: str) -> int:
     return total + digit
 
 
-def _worded(text: str) -> Number | None:
-    head, _, rest = re.sub(r"\s+", " ", text).partition(" ")
-    tens, _, ones = head.partition("-")
-    if head in _SMALL:
-        value = _SMALL[head]
-    elif tens in _TENS and (not ones or ones in _SMALL):
-        value = _TENS[tens] + _SMALL.get(ones, 0)
-    else:
-        return None
-    if rest.rstrip("s") in _PARTS:
-        return Number(Fraction(value, _PARTS[rest.rstrip("s")]))
-    scale, rest = _scaled(rest)
-    unit = _unit(rest, is_apart=True)
-    return None if unit is None or re.search(r"\d", rest) else Number(Fraction(value * scale), unit)
-
-
-def _scaled(rest: str) -> tuple[int, str]:
-    """A scale such as `million`, and what comes after it."""
-    word = re.match(r"[万亿億]|[^\W\d]+", rest)
-    scale = _SCALES.get(word[0] if len(word[0]) == 1 else word[0].lower()) if word else None
-    return (scale, rest[word.end() :].strip()) if word and scale else (1, rest)
-
-
 def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
     rest = rest.strip(" .")
     if not rest:
         return ""
     if rest in _KNOWN or rest.lower() in _KNOWN:
-        known = _KNOWN.get(rest) or _KNOWN[rest.lower()]
-        return known[2] if is_apart or len(rest) > 1 or not rest.isascii() or rest == "$" else None
+        is_word = is_apart or len(rest) > 1 or not rest.isascii() or rest == "$"
+        return _short(rest if rest in _KNOWN else rest.lower()) if is_word else None
     if squared := re.fullmatch(r"(?:square|sq\.?) (\w+)|(\w+)(?:²| ?\^ ?\{?2\}?)", rest):
-        name = squared[1] or squared[2]
-        return f"{_KNOWN[name][2] if name in _KNOWN else name}²"
+        return f"{_short(squared[1] or squared[2])}²"
     per = re.sub(r"\s+per\s+", "/", rest.lower())
     if "/" in per and not re.search(r"[\d=\\]", per):
-        over, _, under = per.partition("/")
-        short = "/".join(_KNOWN[side][2] if side in _KNOWN else side for side in (over.strip(), under.strip()))
-        return _KNOWN[short][2] if short in _KNOWN else short
+        return _short("/".join(_short(side.strip()) for side in per.split("/", 1)))
     if re.search(
         r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|choose|of|over|mod|more|less|\w+ths)\b(?! per)", rest
     ):
         return None
-    first = re.split(r"[ ]", rest)[0]
-    if first.lower() in _KNOWN and len(rest.split()) <= 3 and is_apart:
-        return _KNOWN[first.lower()][2]
+    first = rest.split(" ", 1)[0].lower()
+    if first in _KNOWN and len(rest.split()) <= 3 and is_apart:
+        return _short(first)
     if not _UNIT.fullmatch(rest) or (len(rest) == 1 and rest.isascii() and rest.isalpha()):
         return None
     return rest if is_apart or not rest[0].isascii() or rest[0] == "°" else None
+
+
+def _short(name: str) -> str:
+    return _KNOWN[name][2] if name in _KNOWN else name
 
 
 def in_unit(number: Number, question: str) -> Number:
@@ -414,8 +390,8 @@ def in_unit(number: Number, question: str) -> Number:
     ]  # fmt: skip
     if not asked or any(known[2] == name for known in asked):
         return number
-    unit = asked[-1][2] + ("²" if power == 2 else "")
-    return Number(number.value * (factor / asked[-1][1]) ** power, unit, number.is_percent, number.digits)
+    _, other, unit = asked[-1]
+    return replace(number, value=number.value * (factor / other) ** power, unit=unit + "²" * (power - 1))
 
 
 def _without_unit(text: str) -> str:
@@ -426,9 +402,3 @@ def _without_unit(text: str) -> str:
     return re.sub(
         r"(?<=[\w}])\s+(?:square\s+)?(?:units?|cm|km|meters?|metres?|inches|feet|degrees?)(?:\^\{?[23]\}?)?$", "", text
     )
-
-
-def _exact(latex: str) -> str:
-    """Decimals as fractions, so that nothing is rounded."""
-    latex = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", latex)
-    return re.sub(r"(?<![\d.])(\d*)\.(\d+)", lambda m: rf"\frac{{{int(m[1] + m[2])}}}{{{10 ** len(m[2])}}}", latex)

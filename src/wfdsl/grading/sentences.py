@@ -20,6 +20,8 @@ _ADDED = re.compile(
     r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
     r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
 )
+_DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
+"""Before a box: what denies it, or makes it a part of the answer."""
 _JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
 _INITIAL = re.compile(
     r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
@@ -38,21 +40,24 @@ class Statement:
     """Stated as the answer in a box, after a label or in a sentence; else a whole line, a letter in one, or a claim."""
 
 
-def sentences_of(text: str) -> Iterator[tuple[str, bool]]:
-    """Sentences and lines, and whether each ends as a sentence. Mathematics and boxes stay whole."""
+class UnstatedError(Exception):
+    """What is marked as the answer is none: it is empty, denied, cut off or in doubt."""
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Sentences and lines. Mathematics and boxes stay whole."""
     kept = sorted([found.span() for found in _SPAN.finditer(text)] + [(first, last) for first, last, _ in _boxes(text)])
     start, at, reach = 0, 0, 0
     for end, after in (*(found.span() for found in _END.finditer(text)), (len(text), len(text))):
         while at < len(kept) and kept[at][0] < end:
             reach = max(reach, kept[at][1])
             at += 1
-        is_inside = end < reach or (end < len(text) and _INITIAL.search(text[max(start, end - 20) : end]))
+        is_inside = end < reach or _INITIAL.search(text[max(start, end - 20) : end])
         if is_inside and end < len(text):
             continue
-        sentence = text[start:end].strip()
+        if sentence := text[start:end].strip():
+            yield sentence
         start = after
-        if sentence:
-            yield sentence, end != len(text) or bool(re.search(r"[.!?。!?::)*$`}\]]$", sentence))
 
 
 def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
@@ -75,19 +80,15 @@ def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
         yield found.start(), end, None if depth else text[found.end() + 1 : at]
 
 
-def boxed(sentence: str) -> Statement | str | None:
-    """The last box of a sentence, or all that are joined by `and`, `or` and commas; a text if it is none."""
+def boxed(sentence: str) -> Statement | None:
+    """The last box of a sentence, or all that are joined by `and`, `or` and commas. Raises: UnstatedError."""
     boxes = list(_boxes(sentence))
     if not boxes:
         return None
     start, end, content = boxes[-1]
-    if content is None or not content.strip():
-        return "cut off"
     before, after = sentence[:start], sentence[end : end + 40]
-    if re.search(r"(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*$", before, re.IGNORECASE) or _ADDED.match(after):
-        return "denied"
-    if re.search(r"(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*$", before):
-        return "a part"
+    if content is None or not content.strip() or _ADDED.match(after) or _DENIED.search(before):
+        raise UnstatedError
     values, at = [content], start
     for earlier in reversed(boxes[:-1]):
         if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):

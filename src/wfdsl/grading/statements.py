@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wfdsl.grading.claims import CJK, STRUCTURE, bare, claim, mention, says, words_of
 from wfdsl.grading.normal_forms import Group, Number, read
-from wfdsl.grading.sentences import Statement, boxed, sentences_of
+from wfdsl.grading.sentences import Statement, UnstatedError, boxed, sentences_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -46,8 +46,11 @@ _WORDLIKE = re.compile(
     r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]"
 )
 _LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
-_FREE = frozenset({"FUNC", "KNOWN", "PREP", "HEAD"})
+_LEADS = frozenset({"FUNC", "KNOWN", "HEAD"})
+_FREE = _LEADS | {"PREP"}
+_VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _MOST_TOKENS = 80
+_ENDED = re.compile(r"[.!?。!?::)*$`}\]]$")
 _OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -69,45 +72,45 @@ def final_statement(
     if kind == "choice" and (letter := _exact_option(said, asked)):
         return Statement(said, letter, "value")
     sentences = list(sentences_of(said))
-    found = _stated(sentences, asked)
-    return None if isinstance(found, str) else found or _claimed(sentences, asked)
+    retractions = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
+    if last := max(retractions, default=None):
+        sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
+    try:
+        return _stated(sentences, asked) or _claimed(sentences, asked)
+    except UnstatedError:
+        return None
 
 
-def _stated(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | str | None:
-    """The last strong statement, else the last letter; a text if what is marked as the answer is none, or in doubt."""
+def _stated(sentences: list[str], asked: Asked) -> Statement | None:
+    """The last strong statement, else the last letter. Raises: UnstatedError: it does not count, or is in doubt."""
     weak: Statement | None = None
     doubted = False
-    for number, (sentence, _) in enumerate(reversed(sentences)):
-        if number >= _MOST_READ or (number >= _SENTENCES and not _STRONG.search(sentence)):
+    for number, sentence in enumerate(reversed(sentences[-_MOST_READ:])):
+        if number >= _SENTENCES and not _STRONG.search(sentence):
             continue
-        told, is_retraction = _after_retraction(sentence)
-        found = _marked(boxed(told), asked) if "box" in told else _read(told, asked)
-        if isinstance(found, str):
-            return found  # cut off, denied or none
+        found = _marked(sentence, asked) or _read(sentence, asked)
         if found is not None and found.form == "stated":
-            return "doubted" if doubted else found
+            weak = None if doubted else found
+            break
         if found is not None and weak is not None and found.value != weak.value:
-            return "several" if found.form == weak.form == "value" else weak
+            if found.form == weak.form == "value":
+                raise UnstatedError
+            return weak
         weak = weak or found
-        doubted |= weak is None and bool(_OTHER.search(told)) and bool(re.search(r"\d|\b[A-J]\b", told))
-        if is_retraction:
-            break
-    return "doubted" if weak is None and doubted else weak
+        doubted |= weak is None and bool(_OTHER.search(sentence)) and bool(re.search(r"\d|\b[A-J]\b", sentence))
+    if doubted and weak is None:
+        raise UnstatedError
+    return weak
 
 
-def _claimed(sentences: list[tuple[str, bool]], asked: Asked) -> Statement | None:
+def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     """What no statement says: the value, the option or the text of the clause in which the answer has to be."""
-    left: list[str] = []
-    for sentence, _ in reversed(sentences[-_SENTENCES:]):
-        told, is_retraction = _after_retraction(sentence)
-        left.insert(0, _MARKUP.sub("", told))
-        if is_retraction:
-            break
+    left = [_MARKUP.sub("", sentence) for sentence in sentences[-_SENTENCES:]]
     whole = " ".join(left)
     if not whole or _OTHER.search(whole):
         return None
     if asked.kind == "math":
-        return _claimed_value(left, asked, is_ended=sentences[-1][1])
+        return _claimed_value(left, asked, is_ended=bool(_ENDED.search(sentences[-1])))
     if len(whole) > LONGEST_SENTENCE:
         return None
     clause = _undoubted(claim(left))
@@ -221,10 +224,7 @@ def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
         return ""
     if len(new) > 1 and not (verb >= 0 and part[part.index(new[1]) - 1].type == "PREP"):
         return ""
-    end = at + 1
-    while end < len(part) and part[end].type in ("WORD", "KNOWN"):
-        end += 1
-    value = text[new[0].start_pos : part[end - 1].end_pos].lstrip("=≈ ")
+    value = text[new[0].start_pos : part[_unit_end(part, at) - 1].end_pos].lstrip("=≈ ")
     return "" if _UNFINISHED.fullmatch(value) else value
 
 
@@ -247,12 +247,6 @@ def _tail(text: str) -> str:
     return cut[cut.find("\n") + 1 :] if len(cut) < len(text) and "\n" in cut else cut
 
 
-def _after_retraction(sentence: str) -> tuple[str, bool]:
-    """What comes after the last retraction in a sentence, and whether there is one."""
-    *_, end = 0, *(found.end() for found in _retraction().finditer(sentence))
-    return (sentence[end:].lstrip(" ,.:;—–-"), True) if end else (sentence, False)
-
-
 @cache
 def _retraction() -> re.Pattern[str]:
     return next(re.compile(t.pattern.to_regexp()) for t in _grammar().terminals if t.name == "RETRACT")
@@ -267,36 +261,49 @@ def _grammar(parser: Literal["lalr"] | None = "lalr") -> Lark:
     return Lark(source, start=["sentence", "no_statement"], parser=parser, lexer="basic", maybe_placeholders=False)
 
 
-def _marked(found: Statement | str | None, asked: Asked) -> Statement | str | None:
-    """A box or tag of a choice task holds letters or an option."""
-    if asked.kind != "choice" or not isinstance(found, Statement):
+def _marked(sentence: str, asked: Asked) -> Statement | None:
+    """What a box or tag says; of a choice task, the letters or the option in it."""
+    found = boxed(sentence)
+    if found is None and (tagged := _TAGGED.search(sentence)):
+        found = Statement(sentence, (tagged[1] or tagged[2]).strip(), "stated")
+    if found is None or asked.kind != "choice":
         return found
     inner = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", found.value)
     read = None if "\\neg" in inner else _read(f"Answer: {inner}", asked)
-    return read if isinstance(read, Statement) else "no letter"
+    if read is None:
+        raise UnstatedError
+    return read
 
 
-def _read(sentence: str, asked: Asked) -> Statement | str | None:
-    if tagged := _TAGGED.search(sentence):
-        return _marked(Statement(sentence, (tagged[1] or tagged[2]).strip(), "stated"), asked)
+def _read(sentence: str, asked: Asked) -> Statement | None:
+    """What a sentence states that the grammar has in full."""
     plain = _MARKUP.sub("", sentence).strip()
     if not plain:
         return None
-    if asked.kind == "choice" and (letter := _exact_option(plain, asked)):
-        return Statement(sentence, letter, "value")
-    marked = _with_letters(plain, len(asked.choices) or 10) if asked.kind == "choice" else plain
-    tokens = _tokens(marked, asked)
+    if asked.kind == "choice":
+        if letter := _exact_option(plain, asked):
+            return Statement(sentence, letter, "value")
+        plain = _with_letters(plain, len(asked.choices) or 10)
+    tokens = _tokens(plain, asked)
     if tokens is None:
         return None
-    tree = _parsed(tokens)
-    if tree is None:
-        is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
-        return Statement(sentence, marked[tokens[0].end_pos or 0 :].strip(), "stated") if is_labelled else None
-    reading = _Reading(tree, marked, asked)
+    is_labelled = any(token.type == "LABEL" for token in tokens)
+    parts = _parts(tokens)
+    if not parts:
+        is_text = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
+        return Statement(sentence, plain[tokens[0].end_pos or 0 :].strip(), "stated") if is_text else None
+    chunks = [tokens for name, tokens in parts if name == "chunk"]
     if asked.kind == "choice":
-        return reading.choice(sentence)
-    value = reading.math() if asked.kind == "math" else reading.text()
-    return Statement(sentence, value, "stated") if value is not None else None
+        tail = dict(parts).get("tail", [])
+        return _choice(sentence, plain, chunks, tail, asked, is_labelled=is_labelled)
+    if not is_labelled and not any(token.type == "HEAD" for chunk in chunks[:-1] for token in chunk):
+        return None
+    if asked.kind == "math":
+        value = _first_value(chunks[-1], plain)
+        return Statement(sentence, value, "stated") if value else None
+    said = plain[chunks[-1][0].start_pos :].strip()
+    said = said.removesuffix(".") if said.count(".") == 1 else said  # the end of the sentence, not of `Jr.`
+    return Statement(sentence, said, "stated")
 
 
 def _exact_option(text: str, asked: Asked) -> str | None:
@@ -340,79 +347,60 @@ def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
     return tokens
 
 
-def _parsed(tokens: list[Token]) -> Any:
+def _parts(tokens: list[Token]) -> list[tuple[str, list[Token]]]:
+    """The parts of a sentence, by their names in the grammar; none if it has no such sentence."""
     from lark.exceptions import UnexpectedInput  # noqa: PLC0415
 
     parser = _grammar().parse_interactive("", start="sentence")
     try:
         for token in tokens:
             parser.feed_token(token)
-        return parser.feed_eof()  # type: ignore[no-untyped-call]
+        tree: Any = parser.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedInput:
+        return []
+    return [(part.data, part.children) for part in tree.children if hasattr(part, "data")]
+
+
+def _first_value(chunk: list[Token], text: str) -> str:
+    """The first value of a chunk with its unit; another value has to be after a preposition."""
+    at = next((at for at, token in enumerate(chunk) if token.type in _VALUES), None)
+    before = [token.type for token in chunk[:at] if token.lower() != "of"]
+    if at is None or not _LEADS.issuperset(before):
+        return ""
+    end = _unit_end(chunk, at)
+    rest = chunk[end:]
+    if any(token.type in _VALUES for token in rest) and rest[0].type != "PREP":
+        return ""
+    value = text[chunk[at].start_pos : chunk[end - 1].end_pos]
+    is_exclaimed = value.endswith("!") and value.count("!") == 1 and text.rstrip().endswith(value)
+    return value.rstrip("!" if is_exclaimed else "").lstrip("=≈ ").rstrip(",，、 ")
+
+
+def _unit_end(tokens: list[Token], at: int) -> int:
+    """Where the words after a value end, its unit."""
+    return next((end for end in range(at + 1, len(tokens)) if tokens[end].type not in ("WORD", "KNOWN")), len(tokens))
+
+
+def _choice(
+    sentence: str, text: str, chunks: list[list[Token]], tail: list[Token], asked: Asked, *, is_labelled: bool
+) -> Statement | None:
+    """The letters that a sentence states."""
+    tokens = [token for chunk in chunks for token in chunk]
+    is_told = is_labelled or any(token.type == "HEAD" for token in tokens)
+    after = tail[1:3] if tail and tail[0].type != "SINCE" else []
+    if after and not (after[0].type == "LETTER" or str(after[0]).lower() in ("or", "option")):
+        after = []
+    letters = sorted({_LETTERS[ord(token[0])] for token in (*tokens, *after) if token.type == "LETTER"})
+    plain = re.sub(r"[\ue000-\ue019]", " ", text[tokens[0].start_pos : tokens[-1].end_pos])
+    named = _exact_option(plain, asked) or _named(plain, asked)
+    if not letters:
+        said = next((token for token in chunks[-1] if token.type not in _FREE), "")
+        other = said if re.fullmatch("[A-Z]", said) else ""  # the letter of no option
+        return Statement(sentence, named or other, "stated") if (named or other) and is_told else None
+    if named and named not in letters:
+        return Statement(sentence, "", "stated")
+    rest = [token for token in tokens if token.type not in (*_FREE, "LETTER", "NUMERAL")]
+    if not (is_told or named or not rest or chunks[-1][0].type == "LETTER"):
         return None
-
-
-class _Reading:
-    """A sentence that the grammar has."""
-
-    def __init__(self, tree: Any, text: str, asked: Asked) -> None:
-        self._text, self._asked = text, asked
-        parts: list[tuple[str, list[Token]]] = [
-            (part.data, part.children) if hasattr(part, "data") else (part.type, []) for part in tree.children
-        ]
-        self._chunks = [tokens for name, tokens in parts if name == "chunk"]
-        self._is_labelled = any(name == "LABEL" for name, _ in parts)
-        self._tail = next((tokens for name, tokens in parts if name == "tail"), [])
-        self._is_headed = any(token.type == "HEAD" for chunk in self._chunks[:-1] for token in chunk)
-
-    def math(self) -> str | None:
-        return self._value(self._chunks[-1]) or None if self._is_labelled or self._is_headed else None
-
-    def _value(self, chunk: list[Token]) -> str | None:
-        """The first value of a chunk with its unit; another value has to be after a preposition."""
-        at = next((at for at, token in enumerate(chunk) if token.type in _VALUES), None)
-        if at is None or any(not _leads(token) for token in chunk[:at]):
-            return None
-        end = at + 1
-        while end < len(chunk) and chunk[end].type in ("WORD", "KNOWN"):
-            end += 1
-        rest = chunk[end:]
-        if any(token.type in _VALUES for token in rest) and not any(token.type == "PREP" for token in rest[:1]):
-            return None
-        value = self._text[chunk[at].start_pos : chunk[end - 1].end_pos]
-        is_exclaimed = value.endswith("!") and value.count("!") == 1 and self._text.rstrip().endswith(value)
-        value = value.rstrip("!") if is_exclaimed else value
-        return value.lstrip("=≈ ").rstrip(",，、 ")
-
-    def choice(self, sentence: str) -> Statement | None:
-        tokens = [token for chunk in self._chunks for token in chunk]
-        is_told = self._is_labelled or any(token.type == "HEAD" for token in tokens)
-        after = self._tail[1:3] if self._tail and self._tail[0].type != "SINCE" else []
-        if after and not (after[0].type == "LETTER" or str(after[0]).lower() in ("or", "option")):
-            after = []
-        letters = sorted({_LETTERS[ord(token[0])] for token in (*tokens, *after) if token.type == "LETTER"})
-        plain = re.sub(r"[\ue000-\ue019]", " ", self._text[tokens[0].start_pos : tokens[-1].end_pos])
-        named = _exact_option(plain, self._asked) or _named(plain, self._asked)
-        if not letters:
-            said = next((token for token in self._chunks[-1] if token.type not in _FREE), "")
-            other = said if re.fullmatch("[A-Z]", said) else ""  # the letter of no option
-            return Statement(sentence, named or other, "stated") if (named or other) and is_told else None
-        if named and named not in letters:
-            return Statement(sentence, "", "stated")
-        rest = [token for token in tokens if token.type not in (*_FREE, "LETTER", "NUMERAL")]
-        if not (is_told or named or not rest or self._chunks[-1][0].type == "LETTER"):
-            return None
-        is_bare = len(self._chunks) == 1 and tokens[0].type == "LETTER"
-        return Statement(sentence, ", ".join(letters), "stated" if is_told else "value" if is_bare else "mention")
-
-    def text(self) -> str | None:
-        said = self._text[self._chunks[-1][0].start_pos :].strip()
-        said = said.removesuffix(".") if said.count(".") == 1 else said  # the end of the sentence, not of `Jr.`
-        return said if self._is_labelled or self._is_headed else None
-
-
-_VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
-
-
-def _leads(token: Token) -> bool:
-    return token.type in ("FUNC", "KNOWN", "HEAD", "NUMERAL") or (token.type == "PREP" and str(token).lower() == "of")
+    is_bare = len(chunks) == 1 and tokens[0].type == "LETTER"
+    return Statement(sentence, ", ".join(letters), "stated" if is_told else "value" if is_bare else "mention")

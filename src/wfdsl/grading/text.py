@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from textwrap import shorten
 
 from wfdsl.grading.claims import says, words_of
 from wfdsl.grading.normal_forms import Number, clean, read
@@ -23,17 +24,17 @@ _TITLE = re.compile(
 )
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
 _COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
-_MONTHS = [
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"(?P<m>{'|'.join(_MONTHS)})[a-z]*\.?"
+_DATES = [
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        rf"{_MONTH} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})",
+        rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH},? (?P<y>\d{{4}})",
+        r"(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})",
+        r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})日",
+    )
 ]
-_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
-_DATES = (
-    re.compile(rf"(?P<m>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})"),
-    re.compile(rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m>{_MONTH})\.?,? (?P<y>\d{{4}})"),
-    re.compile(r"(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})"),
-    re.compile(r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})日"),
-)
 
 
 def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = False) -> Verdict:
@@ -48,7 +49,8 @@ def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = F
 def _said(answer: str) -> list[str]:
     """The dates in an answer, and what comes before an addition, where nothing is denied and nothing else is named."""
     lead = re.split(r"[,，(（]|\s(?=of\b)", answer, maxsplit=1)[0]
-    return dates_in(answer) + ([] if _ELSE.search(answer) else [lead])
+    dates = [found[0] for form in _DATES for found in form.finditer(answer)]
+    return dates + ([] if _ELSE.search(answer) else [lead])
 
 
 def same_text(gold: str, answer: str) -> bool:
@@ -100,19 +102,13 @@ def _same_given(one: str, other: str) -> bool:
     return one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
 
 
-def dates_in(text: str) -> list[str]:
-    """The dates in a text, as they are written."""
-    return [found[0] for form in _DATES for found in re.finditer(form.pattern, text, re.IGNORECASE)]
-
-
 def _date(text: str) -> tuple[int, int, int] | None:
-    plain = " ".join(text.lower().split()).strip(" .")
+    plain = " ".join(text.split()).strip(" .")
     found = next((match for form in _DATES if (match := form.fullmatch(plain))), None)
     if found is None:
         return None
-    month = found["m"]
-    number = int(month) if month.isdigit() else 1 + [name[:3] for name in _MONTHS].index(month[:3])
-    return int(found["y"]), number, int(found["d"])
+    month = found["m"].lower()
+    return int(found["y"]), int(month) if month.isdigit() else 1 + _MONTHS.index(month), int(found["d"])
 
 
 def _same_quantity(gold: str, answer: str) -> bool:
@@ -124,5 +120,4 @@ def _same_quantity(gold: str, answer: str) -> bool:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return repr(line if len(line) <= 60 else line[:57] + "...")
+    return repr(shorten(text, 60, placeholder="..."))
