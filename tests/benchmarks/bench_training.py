@@ -57,9 +57,8 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     from wfdsl_rl.gym.source import NAME, conductors
     from wfdsl_rl.training.checkpoints import import_gguf
     from wfdsl_rl.training.data import stage_rows
-    from wfdsl_rl.training.grpo import quiet_libraries
-    from wfdsl_rl.training.plan import Setup, read_plan
-    from wfdsl_rl.training.stages import train_grpo
+    from wfdsl_rl.training.plan import read_plan
+    from wfdsl_rl.training.stages import quiet_libraries, train_grpo
 
     quiet_libraries()
     settings = [
@@ -68,19 +67,9 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         "train.stages.base.save_steps=1000",
         "train.eval_count=0",
     ]
-    plan = read_plan(PRESET, settings)
+    plan = read_plan(PRESET, settings).with_tasks(["base"])
+    setup = replace(plan, out=folder, processes=processes, say=lambda _: None)
     entries: list[dict[str, Any]] = []
-    setup = Setup(
-        train=plan.train,
-        prompt=plan.prompt,
-        max_steps=plan.max_steps,
-        pool=plan.pool,
-        tasks=plan.tasks(),
-        eval_tasks=(),
-        out=folder,
-        processes=processes,
-        say=lambda _: None,
-    )
     model = import_gguf(str(conductors(NAME) / "model.gguf"), folder / "model")
     most = plan.train.grpo("base").executions
     ways = {
@@ -112,7 +101,7 @@ def _plain(setup: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
     from trl import GRPOTrainer
 
     from wfdsl_rl.training.checkpoints import load_model
-    from wfdsl_rl.training.grpo import grpo_config
+    from wfdsl_rl.training.stages import grpo_config
 
     stamps = _Stamps()
 

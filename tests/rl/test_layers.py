@@ -33,19 +33,19 @@ used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["processes"],
-    "datasets": ["training.grpo", "training.stages", "training.asynchronous"],
-    "gguf": ["training.gguf_file"],
+    "datasets": ["training.stages", "training.asynchronous"],
+    "gguf": ["training.export"],
     "httpx2": ["engines.client"],
     "huggingface_hub": ["training.estimate"],
-    "numpy": ["training.gguf_file", "training.asynchronous"],
-    "peft": ["training.grpo", "training.checkpoints"],
+    "numpy": ["training.export", "training.asynchronous"],
+    "peft": ["training.stages", "training.checkpoints"],
     "pydantic": ["gym.", "training.", "scoring"],
     "rich": ["cli."],
     "safetensors": ["training."],
     "starlette": ["engines.server"],
     "torch": ["processes", "training.", "gym."],
     "transformers": ["training.", "gym."],
-    "trl": ["training.grpo", "training.stages", "training.asynchronous"],
+    "trl": ["training.stages", "training.asynchronous"],
     "verifiers": ["engines.verifiers"],
 }
 """Where a package of others may be imported; a dot at the end stands for everything below."""

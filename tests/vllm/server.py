@@ -34,7 +34,7 @@ _STOP_S = 60
 def shipped_folder(folder: Path) -> Path:
     """The weights of the shipped Conductor in 32 bits, for transformers and as a GGUF file, with its prompt."""
     from wfdsl_rl.training.checkpoints import import_gguf, load_model
-    from wfdsl_rl.training.gguf_file import write_gguf
+    from wfdsl_rl.training.export import write_gguf
 
     shipped = conductors(NAME)
     tokenizer, network = load_model(import_gguf(str(shipped / "model.gguf"), folder))

@@ -14,7 +14,8 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # start-up time: pydantic
     from wfdsl.interpreter.record import RunEnded
-    from wfdsl_rl.training.plan import Plan
+    from wfdsl_rl.training.plan import Setup
 
 EXAMPLES = (
     "wfdsl-train gym --dry-run",
@@ -87,13 +88,15 @@ def _train(args: argparse.Namespace) -> int:
     from wfdsl.interpreter.record import BudgetExhausted, RunEnded
     from wfdsl_rl.training.plan import read_plan
 
-    plan = read_plan(name, settings)
+    plan = replace(read_plan(name, settings), overlap=args.overlap)
     stages = tuple(plan.train.stages) if stage is None else (stage,)
-    folder = out or Path(args.out or f"runs/{Path(name).name.removesuffix('.toml')}-seed{plan.train.seed}")
+    plan.train.require_feasible(plan.pool, stages)
     if args.dry_run:
-        return _dry_run(plan, stages, args)
+        return _dry_run(plan, stages, as_json=args.json)
+    folder = out or Path(args.out or f"runs/{Path(name).name.removesuffix('.toml')}-seed{plan.train.seed}")
+    command = {"settings": settings, "stage": stage, "async": args.overlap}
     try:
-        return _run(plan, stages, folder, {"settings": settings, "stage": stage, "async": args.overlap}, args)
+        return _run(replace(plan, out=folder), stages, command, resume=args.resume is not None)
     except RunEnded as error:
         spent = isinstance(error, BudgetExhausted)
         limits = [name for name in ("calls", "tokens", "usd") if getattr(plan.experiment.budget, name) is not None]
@@ -114,33 +117,31 @@ def _begun(args: argparse.Namespace) -> tuple[str, list[str], str | None, Path]:
         raise UsageError(f"{folder} does not hold a training: {_RESOLVED} cannot be read ({error})") from error
 
 
-def _dry_run(plan: Plan, stages: Sequence[str], args: argparse.Namespace) -> int:
+def _dry_run(plan: Setup, stages: Sequence[str], *, as_json: bool) -> int:
     from wfdsl_rl.cli.train_output import estimate_text
     from wfdsl_rl.training.estimate import estimate_of
 
     estimate = estimate_of(plan, stages)
-    if plan.train.trl or args.overlap:
-        try:
+    if plan.train.trl or plan.overlap:
+        with suppress(ModuleNotFoundError):  # it is among what is missing
             from wfdsl_rl.training.pipeline import require_arguments
-        except ModuleNotFoundError:  # it is among what is missing
-            pass
-        else:
-            require_arguments(plan.train, stages, Path(), overlap=args.overlap)
-    if args.json:
+
+            require_arguments(plan, stages)
+    if as_json:
         print_json(estimate.to_dict(), indent=2)
     else:
         print(estimate_text(estimate, plan.train))
     return OK
 
 
-def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any], args: argparse.Namespace) -> int:
+def _run(plan: Setup, stages: Sequence[str], command: dict[str, Any], *, resume: bool) -> int:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")  # idle threads of torch must not spin on shared cores
     try:
         from wfdsl.evaluation.trials import hash_of
         from wfdsl_rl.cli.train_output import Progress, figures
         from wfdsl_rl.processes import OtherProcessEnded, join_processes
         from wfdsl_rl.training.pipeline import run_pipeline
-        from wfdsl_rl.training.plan import METRICS, Setup, run_options
+        from wfdsl_rl.training.plan import run_options
     except ModuleNotFoundError as error:
         raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error
     processes = join_processes(plan.train.processes)
@@ -148,29 +149,14 @@ def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any
         watched: dict[str, Any] = {"say": lambda _: None}
         if processes.is_first:
             progress = Progress(plan.train, stages)
-            options = stack.enter_context(run_options(plan.experiment, plan.pool, folder))
+            options = stack.enter_context(run_options(plan.experiment, plan.pool, plan.out))
             watched = {
                 "options": options,
                 "listeners": (progress.on_metrics,),
                 "say": progress.say,
                 "on_wait": progress.on_wait,
             }
-        setup = Setup(
-            train=plan.train,
-            prompt=plan.prompt,
-            max_steps=plan.max_steps,
-            conductor=plan.experiment.conductor,
-            question_for=plan.experiment.run.question_for,
-            pool=plan.pool,
-            tasks=plan.tasks(),
-            eval_tasks=plan.eval_tasks(),
-            stage_tasks={name: plan.tasks(name) for name in plan.with_own_tasks(stages)},
-            out=folder,
-            overlap=args.overlap,
-            processes=processes,
-            **watched,
-        )
-
+        setup = replace(plan.with_tasks(stages), processes=processes, **watched)
         resolved = {
             **plan.resolved(),
             "tasks": hash_of([task.model_dump(mode="json") for task in setup.all_tasks]),
@@ -178,10 +164,10 @@ def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any
             "command": command,
         }
         try:
-            if args.resume is not None:
-                processes.on_first(lambda: _require_same(folder, resolved))
-            last = run_pipeline(setup, stages, resume=args.resume is not None, resolved=resolved)
-            for line in figures(folder / METRICS, stages) if processes.is_first else ():
+            if resume:
+                processes.on_first(lambda: _require_same(plan.out, resolved))
+            last = run_pipeline(setup, stages, resume=resume, resolved=resolved)
+            for line in figures(setup.metrics_file, stages) if processes.is_first else ():
                 setup.say(line)
             setup.say(f"done: {last}")
             processes.leave()

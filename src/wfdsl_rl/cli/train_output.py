@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -11,11 +10,12 @@ from statistics import fmean
 from typing import Any, Final
 
 from wfdsl.cli.display.consoles import stderr_console
+from wfdsl.files import read_json_lines
 from wfdsl.render.text import counted
 from wfdsl_rl.training.config import TrainConfig
-from wfdsl_rl.training.estimate import LATENCY_S, PAPER_USD, Estimate, StageTime
+from wfdsl_rl.training.estimate import LATENCY_S, PAPER_USD, Estimate
 
-_SHOWN = ("reward", "valid", "cut", "accuracy", "steps", "kept", "entropy", "kl", "loss")
+_SHOWN = ("reward", "valid", "cut", "accuracy", "steps", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
 _WAITING_EVERY_S: Final = 60.0
 _PROMPT_LINES = 16
@@ -48,7 +48,8 @@ class Progress:
             self.say(f"{entry['stage']} {entry['step']}: held out: {numbers_of(entry, 'eval_')}")
         elif entry["step"] % self._every == 0 and ("reward" in entry or "loss" in entry):
             place = f"{entry['stage']} {entry['step']}/{self._totals[entry['stage']]}"
-            self.say(f"{place}: {self._numbers(entry)}{self._left(entry)}")
+            cost = f"cost ${self._usd:,.2f}" if "usd" in entry else ""
+            self.say(f"{place}: {'  '.join(filter(None, (numbers_of(entry), cost)))}{self._left(entry)}")
         self._begun.setdefault(entry["stage"], (entry["step"], self._clock()))
 
     def on_wait(self, left: int, count: int) -> None:
@@ -56,9 +57,6 @@ class Progress:
         if self._clock() - self._waited >= _WAITING_EVERY_S:
             self._waited = self._clock()
             self.say(f"waiting for {left} of {count}")
-
-    def _numbers(self, entry: dict[str, Any]) -> str:
-        return "  ".join(filter(None, (numbers_of(entry), f"cost ${self._usd:,.2f}" if "usd" in entry else "")))
 
     def _left(self, entry: dict[str, Any]) -> str:
         """The time that the stage still needs, at its speed so far; nothing before that is known."""
@@ -71,7 +69,7 @@ class Progress:
 
 def figures(metrics: Path, stages: Sequence[str]) -> list[str]:
     """What the GRPO stages of a training came to: means of their first and of their last iterations."""
-    entries = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    entries = [entry for _, entry in read_json_lines(metrics)]
     lines = []
     for stage in stages:
         own = [entry for entry in entries if entry["stage"] == stage]
@@ -158,12 +156,11 @@ def _waiting(estimate: Estimate) -> list[str]:
         return []
     total = f"all stages {_hours(sum(each.seconds for each in estimate.times))}, without writing and updating"
     how = f"{estimate.in_flight} at once, {LATENCY_S:g} s each in the mean (our choice), within the limits of the pool"
-    return [*map(_stage_time, estimate.times), total, how]
-
-
-def _stage_time(stage: StageTime) -> str:
-    """How long it waits for the slowest workflow of each step."""
-    return f"{stage.stage} {_hours(stage.seconds)} = {stage.steps} x {_hours(stage.waiting_s)} and what is beside"
+    stages = [
+        f"{each.stage} {_hours(each.seconds)} = {each.steps} x {_hours(each.waiting_s)} and what is beside"
+        for each in estimate.times  # the steps wait for their slowest workflow
+    ]
+    return [*stages, total, how]
 
 
 def _hours(seconds: float) -> str:

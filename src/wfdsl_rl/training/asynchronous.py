@@ -9,6 +9,7 @@ kernel of flash attention.
 from __future__ import annotations
 
 import asyncio
+import math
 import queue
 import threading
 import time
@@ -23,20 +24,18 @@ from typing import Any, Final
 import numpy as np
 import torch
 from datasets import Dataset
-from transformers import AutoTokenizer, PrinterCallback
+from transformers import AutoTokenizer
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.reward import Listener, Reward
-from wfdsl_rl.scoring import NoScore, Sample
-from wfdsl_rl.training.checkpoints import ends_of, load_model, save_trained, step_of
+from wfdsl_rl.training.checkpoints import completions_of, load_model, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
-from wfdsl_rl.training.grpo import on_cpu, peft, schedule, stage_arguments
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import HealthChecks, SampleFiles
-from wfdsl_rl.training.stages import StageFiles
+from wfdsl_rl.training.stages import grpo_arguments, on_cpu, peft, run_trainer
 
 _SERVER: Final = "vllm_server_base_url"
 
@@ -47,38 +46,30 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     Raises:
         UsageError: TRL's asynchronous trainer lacks an option, or cannot run on this machine.
     """
-    config, folder = setup.train.grpo(stage), setup.folder(stage)
+    config, folder, served = setup.train.grpo(stage), setup.folder(stage), _SERVER in setup.train.trl
     arguments = async_config(config, setup.train, folder)
-    tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
     health, rows = HealthChecks(setup.say), stage_rows(setup, stage)
-    checks = HealthChecks(print) if _SERVER in setup.train.trl else health  # TRL's own worker is another process
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), checks]
-    reward = setup.reward(stage, listeners=[Gathered(config.batch_size, listeners)])
-    policy = worker = None
-    if _SERVER not in setup.train.trl:
-        policy = PolicyCopy(model, arguments)
+    listeners: list[Listener] = [SampleFiles(folder / "samples"), *([] if served else [health])]  # by groups
+    reward = setup.reward(stage, listeners=listeners)
+    worker = None
+    if not served:
         first = 0 if checkpoint is None else step_of(checkpoint) * config.prompts_per_step
-        worker = RolloutWorker(policy, tokenizer, reward, rows[first:], arguments)
-        reward.end_of_text = frozenset(ends_of(tokenizer, policy.network))
+        worker = RolloutWorker(model, reward, rows[first:], arguments, config.prompts_per_step)
     try:
         trainer = AsyncGRPOTrainer(
             model,
             reward.trl,
             arguments,
             Dataset.from_list(rows),
-            processing_class=tokenizer,
-            callbacks=[StageFiles(setup, stage, health.on_metrics)],
+            processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
             peft_config=peft(setup.train.lora),
             rollout_worker=worker,
-            weight_transfer=policy,
+            weight_transfer=worker,
         )
     except (ImportError, OSError, AssertionError, ValueError) as error:
         raise UsageError(f"--async: TRL's asynchronous trainer cannot start on this machine: {error}") from error
-    if reward.end_of_text is None:
-        reward.end_of_text = frozenset(trainer.eos_token_ids)
-    trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    return save_trained(setup, stage, trainer, folder / "final")
+    reward.end_of_text = frozenset(trainer.eos_token_ids)
+    return run_trainer(setup, stage, trainer, checkpoint, health.on_metrics)
 
 
 def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRPOConfig:
@@ -101,67 +92,55 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     arguments = {
         "bf16": not on_cpu(),
         "gradient_checkpointing": not on_cpu(),
-        "report_to": "none",
         "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),
         **train.trl,
-        **stage_arguments(stage, train, folder),
-        **schedule(stage),
-        "num_generations": stage.num_generations,
-        "max_completion_length": stage.max_completion_length,
-        "logging_steps": 1,
+        **grpo_arguments(stage, train, folder),
     }
     return AsyncGRPOConfig(**arguments)
 
 
-class Gathered:
-    """A listener that passes on batches of at least `count` samples, where groups are scored one by one."""
+class RolloutWorker:
+    """A copy of the model that writes completions, to which TRL transfers weights. In a thread of its own, it writes
+    the batches one after the other, while earlier ones are scored: a few are written and not trained on yet."""
 
-    def __init__(self, count: int, listeners: Sequence[Listener]) -> None:
-        self._count, self._listeners = count, list(listeners)
-        self._kept: list[Sample] = []
-
-    def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
-        """Keep samples, or pass them on with those before."""
-        self._kept += samples
-        if len(self._kept) < self._count:
-            return {}
-        batch, self._kept = self._kept, []
-        return {name: value for each in self._listeners for name, value in (each(batch) or {}).items()}
-
-
-class PolicyCopy:
-    """A copy of the model that writes completions, to which TRL transfers weights."""
-
-    def __init__(self, model: str, arguments: AsyncGRPOConfig) -> None:
-        _, self.network = load_model(model)
-        self.network.to("cpu" if on_cpu() else "cuda").eval()
-        self._lock, self._weights = threading.Lock(), dict(self.network.named_parameters())
-        self._longest, self._temperature = arguments.max_completion_length, arguments.temperature
-
-    def write(self, prompt: Sequence[int], count: int, end: int, pad: int) -> list[tuple[list[int], list[float]]]:
-        """Completions of a prompt, each with the log-probabilities of its tokens."""
-        ids = torch.tensor([list(prompt)] * count, device=self.network.device)
-        with self._lock, torch.no_grad():
-            out = self.network.generate(
-                input_ids=ids,
-                attention_mask=torch.ones_like(ids),
-                do_sample=True,
-                temperature=self._temperature,
-                top_k=0,
-                max_new_tokens=self._longest,
-                pad_token_id=pad,
-                return_dict_in_generate=True,
-                output_scores=True,
-            )
-        written = out.sequences[:, len(prompt) :]
-        scores = torch.stack(out.scores, dim=1).float().log_softmax(-1)
-        chosen = scores.gather(-1, written[..., None])[..., 0].tolist()
-        rows = [row[: row.index(end) + 1] if end in row else row for row in written.tolist()]
-        return [(row, own[: len(row)]) for row, own in zip(rows, chosen, strict=True)]
+    def __init__(
+        self,
+        model: str,
+        reward: Reward,
+        rows: Sequence[Mapping[str, Any]],
+        arguments: AsyncGRPOConfig,
+        prompts_per_step: int,
+    ) -> None:
+        self.rollout_buffer: queue.Queue[RolloutSample] = queue.Queue()
+        self.metrics_queue: queue.Queue[dict[str, float]] = queue.Queue()
+        self._tokenizer, self._network = load_model(model)
+        self._network.to("cpu" if on_cpu() else "cuda").eval()
+        self._lock, self._weights = threading.Lock(), dict(self._network.named_parameters())
+        self._reward, self._rows, self._arguments, self._prompts = reward, rows, arguments, prompts_per_step
+        self._staleness, self._version = max(arguments.max_staleness, 1), 0
+        self._places = asyncio.Semaphore(self._staleness)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="wfdsl-rollouts", daemon=True)
+        self._writing: asyncio.Task[None]
+        self._error: BaseException | None = None
 
     def init_weight_transfer(self) -> None:
         """Nothing to prepare in one process."""
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._writing = self._loop.create_task(self._batches())
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End what is in progress."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._writing.cancel)
+            self._thread.join()
+
+    def destroy(self) -> None:
+        """Nothing is left open."""
 
     def pause(self) -> None:
         """Wait for the completions that are being written."""
@@ -178,55 +157,11 @@ class PolicyCopy:
         """Write again."""
         self._lock.release()
 
-    def destroy(self) -> None:
-        """Nothing is left open."""
-
-
-class RolloutWorker:
-    """Writes groups of completions and has them scored, several groups at a time, in a thread of its own."""
-
-    def __init__(
-        self,
-        policy: PolicyCopy,
-        tokenizer: Any,
-        reward: Reward,
-        rows: Sequence[Mapping[str, Any]],
-        arguments: AsyncGRPOConfig,
-    ) -> None:
-        self.rollout_buffer: queue.Queue[RolloutSample] = queue.Queue()
-        self.metrics_queue: queue.Queue[dict[str, float]] = queue.Queue()
-        self._policy, self._tokenizer, self._reward, self._rows = policy, tokenizer, reward, rows
-        self._count, self._version = arguments.num_generations, 0
-        self._batch = arguments.per_device_train_batch_size * arguments.gradient_accumulation_steps
-        self._staleness = max(arguments.max_staleness, 1)
-        self._places = asyncio.Semaphore(self._staleness * self._batch)  # completions that are not trained on yet
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="wfdsl-rollouts", daemon=True)
-        self._writing: asyncio.Task[None]
-        self._error: BaseException | None = None
-        self._last: RolloutSample | None = None
-        self._dropped = 0
-
-    def start(self) -> None:
-        """Begin to write."""
-        self._writing = self._loop.create_task(self._groups())
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End what is in progress."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._writing.cancel)
-            self._thread.join()
-
     def update_model_version(self, model_version: int) -> None:
-        """Note which weights write from now on; an update has used up a batch of completions."""
+        """Note which weights write from now on; an update has used up a batch."""
         self._version = model_version
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._free, self._batch)
-
-    def _free(self, count: int) -> None:
-        for _ in range(count):
-            self._places.release()
+            self._loop.call_soon_threadsafe(self._places.release)
 
     def check_health(self, stale_after_s: float) -> None:  # noqa: ARG002  (workflows may take long; there is a deadline)
         """Raise what ended the worker.
@@ -248,67 +183,76 @@ class RolloutWorker:
         finally:
             self._loop.close()
 
-    async def _groups(self) -> None:
-        """Write the groups one after the other, while earlier ones are scored."""
-        end, pad = self._tokenizer.eos_token_id, self._tokenizer.pad_token_id
+    async def _batches(self) -> None:
+        scoring: asyncio.Task[list[RolloutSample]] | None = None
         async with self._reward.pool.open(), asyncio.TaskGroup() as group:
-            for number, row in enumerate(self._rows):
-                for _ in range(self._count):
-                    await self._places.acquire()
-                version = self._version
-                prompt = self._tokenizer.apply_chat_template(
-                    row["prompt"], add_generation_prompt=True, return_dict=False
-                )
-                written = await asyncio.to_thread(self._policy.write, prompt, self._count, end, pad)
-                group.create_task(self._scored(number, row, version, list(prompt), written))
-        self._fill()
+            for begin in range(0, len(self._rows), self._prompts):
+                await self._places.acquire()
+                rows = self._rows[begin : begin + self._prompts]
+                version, written = self._version, await asyncio.to_thread(list, map(self._write, rows))
+                scoring = group.create_task(self._scored(rows, version, written))
+        for sample in [] if scoring is None else scoring.result():  # TRL reads a batch ahead
+            self.rollout_buffer.put(replace(sample, advantage=0.0, model_version=self._version + self._staleness))
 
-    def _fill(self) -> None:
-        """Give samples that teach nothing for those without a reward, and for the batch that TRL reads ahead."""
-        if self._last is None:
-            raise NoScore("no group of completions has a score")
-        filled = replace(self._last, advantage=0.0, model_version=self._version + self._staleness)
-        for _ in range(self._dropped + self._batch):
-            self.rollout_buffer.put(filled)
+    def _write(self, row: Mapping[str, Any]) -> tuple[list[int], list[list[int]], list[list[float]]]:
+        """A group: the tokens of its prompt and of its completions, and the log-probabilities of the latter."""
+        made = self._arguments
+        with self._lock:
+            (prompt,), written, out = completions_of(
+                self._tokenizer,
+                self._network,
+                [row["prompt"]],
+                made.num_generations,
+                temperature=made.temperature,
+                longest=made.max_completion_length,
+                output_scores=True,
+            )
+        every = torch.stack(out.scores, dim=1).float().log_softmax(-1).cpu()
+        chosen = [own.gather(-1, torch.tensor(ids)[:, None])[:, 0] for own, ids in zip(every, written, strict=True)]
+        return prompt, written, [each.tolist() for each in chosen]
 
     async def _scored(
         self,
-        number: int,
-        row: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
         version: int,
-        prompt: list[int],
-        written: Sequence[tuple[list[int], list[float]]],
-    ) -> None:
-        """Score a group, and give its completions that have a reward to the trainer, unless they are too old by now."""
-        texts = [self._tokenizer.decode(ids, skip_special_tokens=True) for ids, _ in written]
+        groups: Sequence[tuple[list[int], list[list[int]], list[list[float]]]],
+    ) -> list[RolloutSample]:
+        """Score a batch, and give it to the trainer.
+
+        Completions teach nothing if they have no reward, or will be too old when they are trained on.
+        """
+        count = self._arguments.num_generations
+        written = [ids for _, group, _ in groups for ids in group]
+        texts = self._tokenizer.batch_decode(written, skip_special_tokens=True)
         messages = [[{"role": "assistant", "content": text}] for text in texts]
-        columns = {name: [value] * len(written) for name, value in row.items() if name != "prompt"}
         logged: dict[str, float] = {}
         rewards = await self._reward.trl(
             messages,
-            completion_ids=[ids for ids, _ in written],
+            completion_ids=written,
             trainer_state=SimpleNamespace(global_step=version),
             log_metric=logged.__setitem__,
-            **columns,
+            **{name: [row[name] for row in rows for _ in range(count)] for name in rows[0] if name != "prompt"},
         )
-        known = [reward for reward in rewards if reward is not None]
-        mean, spread = (fmean(known), stdev(known)) if len(known) > 1 else (0.0, 0.0)
-        self.metrics_queue.put({**logged, "reward": mean})
-        for message, (ids, logprobs), reward in zip(messages, written, rewards, strict=True):
-            if reward is None or len(known) < 2 or self._version - version > self._staleness:
-                self._dropped += 1
-                self._free(1)
-                continue
-            self._last = RolloutSample(
-                prompt=list(row["prompt"]),
-                completion=message,
-                input_ids=np.array(prompt + ids),
-                completion_mask=np.array([0] * len(prompt) + [1] * len(ids)),
-                old_log_probs=np.array([0.0] * len(prompt) + logprobs, dtype=np.float32),
-                advantage=(reward - mean) / (spread + 1e-4),
-                model_version=version,
-                group_id=number,
-                metrics={},
-                enqueued_at=time.time(),
-            )
-            self.rollout_buffer.put(self._last)
+        self.metrics_queue.put({**logged, "reward": fmean([each for each in rewards if each is not None] or [0.0])})
+        waiting = -(-self.rollout_buffer.qsize() // len(written))  # batches that are trained on before
+        is_late, samples = self._version + waiting - version > self._staleness, []
+        for at, (row, (prompt, completions, logprobs)) in enumerate(zip(rows, groups, strict=True)):
+            own = rewards[at * count : (at + 1) * count]
+            known = [each for each in own if each is not None]
+            mean, spread = (fmean(known), stdev(known)) if len(known) > 1 and not is_late else (0.0, math.inf)
+            for place, (ids, logs, reward) in enumerate(zip(completions, logprobs, own, strict=True)):
+                sample = RolloutSample(
+                    prompt=list(row["prompt"]),
+                    completion=messages[at * count + place],
+                    input_ids=np.array(prompt + ids),
+                    completion_mask=np.array([0] * len(prompt) + [1] * len(ids)),
+                    old_log_probs=np.array([0.0] * len(prompt) + logs, dtype=np.float32),
+                    advantage=0.0 if reward is None else (reward - mean) / (spread + 1e-4),
+                    model_version=self._version if is_late else version,
+                    group_id=row["row"],
+                    metrics={},
+                    enqueued_at=time.time(),
+                )
+                self.rollout_buffer.put(sample)
+                samples.append(sample)
+        return samples

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ import transformers
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
-from wfdsl_rl.training.config import GrpoStage
 from wfdsl_rl.training.plan import Setup
 
-_NAME = re.compile(r"checkpoint-(\d+)")
 ADAPTER = "adapter_config.json"
 """The file that a folder with adapters has."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -38,6 +35,31 @@ def ends_of(tokenizer: Any, network: Any) -> list[int]:
     ends = network.generation_config.eos_token_id
     known = [ends] if isinstance(ends, int) else list(ends or ())
     return [*dict.fromkeys([tokenizer.eos_token_id, *known])]
+
+
+def completions_of(
+    tokenizer: Any, network: Any, prompts: Sequence[Any], count: int, *, temperature: float, longest: int, **more: Any
+) -> tuple[list[list[int]], list[list[int]], Any]:
+    """The tokens of chats; those of `count` completions of each, up to their ends; and all that `generate` says."""
+    asked = tokenizer.apply_chat_template(
+        prompts, add_generation_prompt=True, padding=True, return_dict=True, return_tensors="pt"
+    ).to(network.device)
+    with torch.no_grad():
+        out = network.generate(
+            **asked,
+            do_sample=True,
+            temperature=temperature,
+            top_k=0,
+            max_new_tokens=longest,
+            num_return_sequences=count,
+            pad_token_id=tokenizer.pad_token_id,
+            return_dict_in_generate=True,
+            **more,
+        )
+    ends, written = ends_of(tokenizer, network), out.sequences[:, asked["input_ids"].shape[1] :].tolist()
+    rows = [next((row[: at + 1] for at, token in enumerate(row) if token in ends), row) for row in written]
+    kept = zip(asked["input_ids"], asked["attention_mask"].bool(), strict=True)
+    return [ids[mask].tolist() for ids, mask in kept], rows, out
 
 
 def gguf_of(model: str) -> Path | None:
@@ -79,25 +101,6 @@ def read_gguf(file: Path) -> tuple[Any, Any, dict[str, Any]]:
     return transformers.AutoTokenizer.from_pretrained(**named), config, network.state_dict()
 
 
-def save_trained(setup: Setup, stage: str, trainer: Any, folder: Path) -> Path:
-    """Save the model of a trainer, whose weights may be spread over processes; adapters are merged in 32 bits.
-
-    The next stage trains adapters of its own.
-    """
-    trainer.save_model(str(folder))
-
-    def complete() -> None:
-        (folder / "training_args.bin").unlink()
-        if (folder / ADAPTER).is_file():
-            load_merged(folder).save_pretrained(folder)
-            for path in folder.glob("adapter_*"):
-                path.unlink()
-        write_prompt(setup, stage, folder)
-
-    setup.processes.on_first(complete)
-    return folder
-
-
 def load_merged(folder: Path) -> Any:
     """The network of a folder with adapters, merged into its weights in 32 bits."""
     from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (an optional package)
@@ -107,23 +110,23 @@ def load_merged(folder: Path) -> Any:
 
 def write_prompt(setup: Setup, stage: str, folder: Path) -> None:
     """Write the prompt of a stage's model. It revises only if the stage trained that: else it makes answers worse."""
-    config = setup.train.stages[stage]
-    rounds = int(isinstance(config, GrpoStage) and config.forced > 0)
+    rounds = int(getattr(setup.train.stages[stage], "forced", 0.0) > 0)
     save_prompt(folder, setup.prompt, max_steps=setup.max_steps, max_rounds=rounds)
 
 
-def newest_complete(folder: Path, processes: int = 1, *, say: Callable[[str], None] = lambda _: None) -> Path | None:
-    """The newest complete checkpoint of a stage's folder, for a number of processes: the prompt is written last.
+def newest_complete(setup: Setup, stage: str) -> Path | None:
+    """The newest complete checkpoint of a stage, from which it resumes; None: it starts again.
 
-    Those that were not written to their end are skipped, and named by `say`. Without a complete one, the stage starts
-    again.
+    The prompt is written last. Checkpoints that were not written to their end are skipped, and named.
     """
-    states = ["rng_state.pth"] if processes == 1 else [f"rng_state_{rank}.pth" for rank in range(processes)]
-    for path in sorted(folder.glob("checkpoint-*"), key=step_of, reverse=True):
+    count = setup.processes.count
+    states = ["rng_state.pth"] if count == 1 else [f"rng_state_{rank}.pth" for rank in range(count)]
+    for path in sorted(setup.folder(stage).glob("checkpoint-*"), key=step_of, reverse=True):
         missing = [name for name in (FILE, *states) if not (path / name).is_file()]
         if not missing:
+            setup.say(f"{stage}: resumes from {path}")
             return path
-        say(f"skipped a checkpoint: {path}: {missing[0]} is missing")
+        setup.say(f"{stage}: skipped a checkpoint: {path}: {missing[0]} is missing")
     return None
 
 
@@ -135,5 +138,5 @@ def drop_optimizers(folder: Path) -> None:
 
 def step_of(path: Path) -> int:
     """The step of a checkpoint's folder; -1 if its name has none."""
-    found = _NAME.fullmatch(path.name)
-    return int(found[1]) if found else -1
+    number = path.name.removeprefix("checkpoint-")
+    return int(number) if number.isdecimal() else -1

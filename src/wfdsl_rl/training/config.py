@@ -6,7 +6,7 @@ one. All other numbers are our choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -164,22 +164,16 @@ class TrainConfig(Table):
         Raises:
             UsageError: a key is not known, or a value does not fit.
         """
-        found = {
-            name: _stage(stage, f"{place}.stages.{name}")
-            for name, stage in require_table(table.get("stages", {}), f"{place}.stages").items()
-        }
+        found = {}
+        for name, stage in require_table(table.get("stages", {}), f"{place}.stages").items():
+            is_sft = require_table(stage, f"{place}.stages.{name}").get("kind") == "sft"
+            found[name] = from_table(SftStage if is_sft else GrpoStage, stage, f"{place}.stages.{name}")
         return from_table(cls, {**table, "stages": found}, place)
 
     def grpo(self, name: str) -> GrpoStage:
         """A GRPO stage."""
-        stage = self.stages[name]
-        assert isinstance(stage, GrpoStage)  # the caller has looked
+        stage: GrpoStage = self.stages[name]
         return stage
-
-    @property
-    def divides(self) -> bool:
-        """Whether weights, gradients and moments are divided among processes: a plain process divides nothing."""
-        return self.fsdp != "off" and (self.processes or 1) > 1
 
     def require_feasible(self, pool: Pool, stages: Sequence[str]) -> None:
         """Refuse options that are well-formed and cannot be run. This needs no torch.
@@ -189,10 +183,8 @@ class TrainConfig(Table):
         """
         for problem in self._problems(pool, stages):
             raise UsageError(problem)
-        for stage in map(self.stages.__getitem__, stages):
-            share_of(stage.batch_size, stage.per_device_train_batch_size or 1, self.processes or 1)
 
-    def _problems(self, pool: Pool, stages: Sequence[str]) -> Iterable[str]:
+    def _problems(self, pool: Pool, stages: Sequence[str]) -> Iterator[str]:
         for key, value in self.trl.items():
             if key in FIXED:
                 yield f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
@@ -203,20 +195,16 @@ class TrainConfig(Table):
                 yield f"train.trl.{key} must be a {kind.__name__} (got {value!r})"
         if self.trl.get("temperature") == 0:
             yield "train.trl.temperature must be above 0 (got 0): completions of a group have to differ"
-        worker = self.ablation.worker
-        if worker is not None and worker not in pool.indices:
-            have = f"the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
-            yield f"train.ablation.worker: {have}"
+        if (worker := self.ablation.worker) is not None and worker not in pool.indices:
+            yield f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
         for name in stages:
-            if name not in self.stages:
+            stage = self.stages.get(name)
+            if stage is None:
                 yield f"there is no stage {name!r}; train.stages has {', '.join(self.stages)}"
-            elif any(not 0 < count <= len(pool) for count in getattr(self.stages[name], "pick", ())):
+            elif any(not 0 < count <= len(pool) for count in getattr(stage, "pick", ())):
                 yield f"train.stages.{name}.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
-
-
-def _stage(table: Any, place: str) -> Stage:
-    is_sft = require_table(table, place).get("kind") == "sft"
-    return from_table(SftStage if is_sft else GrpoStage, table, place)
+            else:
+                share_of(stage.batch_size, stage.per_device_train_batch_size or 1, self.processes or 1)
 
 
 def share_of(batch: int, micro: int, processes: int) -> int:

@@ -1,4 +1,4 @@
-"""Training data: rows of (question, workers offered), drawn by seed, and the rows of second rounds.
+"""Training data: rows of (question, workers offered), drawn by seed, rows of second rounds, and rows for SFT.
 
 TRL passes a row's columns on to the reward function, so all values are plain:
 
@@ -16,33 +16,50 @@ Recursion: a row with `revises` names the row of its first rounds. Its completio
 of that row's completion at place k, with the answer that it got. Every first round is trained on in its own iteration
 and revised in a later one, so none is written or run for the revision alone. Source of forced rounds: arXiv 2512.04388,
 section 4; that they are those of an earlier iteration is our choice.
+
+Rejection sampling: for each question some workflows are drawn at random, or written by the model itself (expert
+iteration), all of them are run, and the best one is what the model learns to write. Random ones teach the form, and a
+part of what rewards would teach, to a model that cannot write a workflow yet. Sources of the idea: STaR, arXiv
+2203.14465, and expert iteration, arXiv 1705.08439; that candidates can be random is our choice.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import count, cycle, islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
+from wfdsl.evaluation.baselines.teams import random_workflow
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import WorkerListing, list_workers
 from wfdsl.errors import UsageError
-from wfdsl.settings import first_problem
+from wfdsl.files import read_json_lines, write_whole
+from wfdsl.language.completion import print_completion
+from wfdsl.settings import build_model
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.scoring import row_of
-from wfdsl_rl.training.config import GrpoStage, TrainConfig
+from wfdsl_rl.scoring import Row, require_scores, row_of
+from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import read_samples
 
 _APART: Final = 100
 """Separates the seeds of two stages."""
+ROWS: Final = "rows.jsonl"
+"""The file of the chosen rows in the stage's folder."""
+_MORE: Final = 2
+"""Separates the draws from those of other stages of the same seed."""
+_TOGETHER: Final = 64
+"""Questions whose candidates are run together. Our choice."""
 
 
 def offered(pool: Pool, pick: Sequence[int], seed: int, row: int) -> WorkerListing:
@@ -63,25 +80,25 @@ def seed_of(train: TrainConfig, stage: str, *, more: int = 0) -> int:
 
 def make_rows(
     setup: Setup, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = (), split: str = "train"
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
     Each kind passes through its tasks again and again, each pass in an order of its own. A trainer reads the rows once
     and in order, so that it reads the same ones after an interruption. Prompts say what the rewards check.
     """
     rows = []
-    for number, at in enumerate(_order(tasks, count, seed)):
+    for number, task in enumerate(islice(_in_turns(tasks, seed), count)):
         row = row_of(
-            tasks[at],
+            task,
             offered(setup.pool, pick, seed, number),
             setup.prompt,
             number=number,
             max_steps=setup.max_steps,
-            access=setup.conductor.access,
-            question_for=setup.question_for,
+            access=setup.experiment.conductor.access,
+            question_for=setup.experiment.run.question_for,
             split=split,
         )
-        about = {"kind": tasks[at].kind, "domain": str(tasks[at].metadata.get("domain", ""))}
+        about = {"kind": task.kind, "domain": str(task.metadata.get("domain", ""))}
         rows.append({**row, **about, "revises": None, "weight": 1.0, "previous": None})
     return rows
 
@@ -96,29 +113,95 @@ class _SftRow(BaseModel):
     completion: list[_SftMessage] = Field(min_length=1)
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[Row]:
     """Rows of a file for SFT: JSON lines with `prompt` and `completion`, which are lists of messages.
 
     Raises:
         UsageError: the file cannot be read, or a line is not such a row.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}; give a file of rows, `random` or `policy`") from error
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            rows.append(_SftRow.model_validate_json(line).model_dump())
-        except ValidationError as error:
-            key, reason = first_problem(error)
-            raise UsageError(f"{path}:{number}: {key}: {reason}") from None
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file; give a file of rows, `random` or `policy`")
+    rows = [build_model(_SftRow, row, f"{path}:{line}").model_dump() for line, row in read_json_lines(path)]
     if not rows:
         raise UsageError(f"{path} has no rows")
     return rows
 
 
-def stage_rows(setup: Setup, stage: str) -> list[dict[str, Any]]:
+def rejection_sampled(setup: Setup, name: str, model: tuple[Any, Any]) -> list[Row]:
+    """Rows of messages `prompt` and `completion`, which are chosen once and kept in the folder of the stage.
+
+    `model`, a tokenizer and its network, writes the candidates, where they come from the policy.
+
+    Raises:
+        BudgetExhausted: a call does not fit into the budget any more.
+        UsageError: no candidate is a valid workflow.
+    """
+    sft: SftStage = setup.train.stages[name]
+    path = setup.folder(name) / ROWS
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        setup.say(f"{name}: {sft.candidates} workflows ({sft.rows}) for each of {sft.questions} questions")
+        found = asyncio.run(_best(setup, name, sft, model))
+        if not found:
+            raise UsageError(f"train.stages.{name}: no candidate is a valid workflow; set its rows to random")
+        count = sft.max_steps * sft.batch_size
+        least = sorted((each["gain"] for each in found), reverse=True)[:count][-1]
+        chosen = [each for each in found if each["gain"] >= least][:count]
+        gain = fmean(each["gain"] for each in chosen)
+        setup.say(f"{name}: {len(chosen)} of them are learned from; the best is {gain:.2f} above the mean")
+        write_whole(path, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in chosen))
+    return [row for _, row in read_json_lines(path)]
+
+
+async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) -> list[Row]:
+    """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
+    seed, count = seed_of(setup.train, name, more=_MORE), sft.candidates
+    rows = make_rows(setup, setup.tasks, count=sft.questions, seed=seed)
+    reward, found = setup.reward(name), []
+    for begin in range(0, len(rows), _TOGETHER):
+        some = rows[begin : begin + _TOGETHER]
+        texts, cut = _written(setup, model, some, count) if sft.rows == "policy" else _random(setup, some, count)
+        samples = await reward.samples([row for row in some for _ in range(count)], texts, 0, cut)
+        require_scores([sample.scored for sample in samples], 0)
+        for at, row in enumerate(some):
+            own = samples[at * count : (at + 1) * count]
+            rewarded = [(each.reward, each) for each in own if each.reward is not None]
+            worth, best = max(rewarded, key=lambda pair: pair[0], default=(0.0, None))
+            if best is not None and best.scored.outcome != "invalid":
+                said = {"role": "assistant", "content": best.completion.rstrip("\n")}
+                gain = worth - fmean(each for each, _ in rewarded)
+                found.append({"prompt": row["prompt"], "completion": [said], "task": row["task"], "gain": gain})
+    return found
+
+
+def _random(setup: Setup, rows: Sequence[Row], count: int) -> tuple[list[str], list[bool]]:
+    """Workflows for rows, in the worker indices of their prompts; none of them was cut."""
+    chances = [(row, random.Random(f"candidates:{setup.train.seed}:{row['row']}")) for row in rows]
+    return [
+        print_completion(random_workflow(chance, row["shown"], max_steps=setup.max_steps), compact=True)
+        for row, chance in chances
+        for _ in range(count)
+    ], []
+
+
+def _written(setup: Setup, model: tuple[Any, Any], rows: Sequence[Row], count: int) -> tuple[list[str], list[bool]]:
+    """Completions of the model itself, `count` for each row, as in the first GRPO stage, and whether each was cut."""
+    import torch  # noqa: PLC0415  (only this needs it)
+
+    from wfdsl_rl.training.checkpoints import completions_of, ends_of  # noqa: PLC0415
+
+    (tokenizer, network), stages = model, setup.train.stages.values()
+    longest = next((each for each in stages if isinstance(each, GrpoStage)), GrpoStage()).max_completion_length
+    torch.manual_seed(setup.train.seed + int(rows[0]["row"]))
+    network.to("cuda" if torch.cuda.is_available() else "cpu")
+    prompts = [row["prompt"] for row in rows]
+    temperature = float(setup.train.trl.get("temperature", 1.0))
+    _, written, _ = completions_of(tokenizer, network, prompts, count, temperature=temperature, longest=longest)
+    ends = ends_of(tokenizer, network)
+    return tokenizer.batch_decode(written, skip_special_tokens=True), [ids[-1] not in ends for ids in written]
+
+
+def stage_rows(setup: Setup, stage: str) -> list[Row]:
     """The rows of a GRPO stage, each read once."""
     config = setup.train.grpo(stage)
     rows = make_rows(
@@ -128,12 +211,10 @@ def stage_rows(setup: Setup, stage: str) -> list[dict[str, Any]]:
         seed=seed_of(setup.train, stage),
         pick=config.pick,
     )
-    if not config.forced:
-        return rows
-    return with_second_rounds(rows, share=config.forced, discount=config.discount, per_step=config.prompts_per_step)
+    return with_second_rounds(rows, config) if config.forced else rows
 
 
-def eval_rows(setup: Setup, stage: str) -> dict[str, list[dict[str, Any]]]:
+def eval_rows(setup: Setup, stage: str) -> dict[str, list[Row]]:
     """The rows of a stage's evaluations: of first rounds, and with recursion of second ones after them."""
     if not setup.eval_tasks:
         return {}
@@ -146,93 +227,90 @@ def eval_rows(setup: Setup, stage: str) -> dict[str, list[dict[str, Any]]]:
     return {"first": rows, "second": second}
 
 
-def with_second_rounds(
-    rows: Sequence[dict[str, Any]], *, share: float, discount: float, per_step: int
-) -> list[dict[str, Any]]:
+def with_second_rounds(rows: Sequence[Row], stage: GrpoStage) -> list[Row]:
     """As many rows, of which a share are second rounds of rows of earlier iterations; first rounds are weighted.
 
     There are fewer second rounds where no first round waits for one, as in the first iteration.
     """
-    found: list[dict[str, Any]] = []
-    fresh, waiting = iter(rows), deque[dict[str, Any]]()
+    found: list[Row] = []
+    fresh, waiting = iter(rows), deque[Row]()
     for at in range(len(rows)):
-        is_second = int((at + 1) * share) > int(at * share)  # evenly spread
-        if is_second and waiting and waiting[0]["row"] < at - at % per_step:
+        is_second = int((at + 1) * stage.forced) > int(at * stage.forced)  # evenly spread
+        if is_second and waiting and waiting[0]["row"] < at - at % stage.prompts_per_step:
             first = waiting.popleft()
             found.append({**first, "row": at, "revises": first["row"], "weight": 1.0})
         else:
-            found.append({**next(fresh), "row": at, "weight": discount})
+            found.append({**next(fresh), "row": at, "weight": stage.discount})
             waiting.append(found[-1])
     return found
 
 
-def _order(tasks: Sequence[Task], rows: int, seed: int) -> list[int]:
-    """The places of the tasks of `rows` rows: kinds in turns, the tasks of each in a new order in each pass.
+def _in_turns(tasks: Sequence[Task], seed: int) -> Iterator[Task]:
+    """Tasks without an end: kinds in turns, the tasks of each in a new order in each pass.
 
     Steps of few questions that are not balanced by kind move what all kinds have in common before kinds separate.
     """
-    kinds: dict[tuple[str, ...], list[int]] = {}
-    for at, task in enumerate(tasks):
+    kinds: dict[tuple[str, ...], list[Task]] = defaultdict(list)
+    for task in tasks:
         domain = task.metadata.get("domain")
-        kinds.setdefault((str(domain),) if domain else (task.source, task.kind), []).append(at)
-    turns = [_passes(places, f"order:{seed}:{'/'.join(kind)}") for kind, places in sorted(kinds.items())]
-    return list(islice((next(turn) for turn in cycle(turns)), rows))
+        kinds[(str(domain),) if domain else (task.source, task.kind)].append(task)
 
+    def passes(kind: tuple[str, ...]) -> Iterator[Task]:
+        for number in count():
+            passed = list(kinds[kind])
+            random.Random(f"order:{seed}:{'/'.join(kind)}:{number}").shuffle(passed)
+            yield from passed
 
-def _passes(places: Sequence[int], key: str) -> Iterator[int]:
-    for number in count():
-        passed = list(places)
-        random.Random(f"{key}:{number}").shuffle(passed)
-        yield from passed
+    for turn in cycle([passes(kind) for kind in sorted(kinds)]):
+        yield next(turn)
 
 
 class FirstRounds:
     """Makes the rows of second rounds, from the samples that a stage keeps; so an interrupted stage resumes alike."""
 
-    def __init__(self, setup: Setup, stage: GrpoStage, samples: Path) -> None:
-        self._setup = setup
-        self._stage = stage
-        self._samples = samples
-        self._known: tuple[Any, list[dict[str, Any]]] = (None, [])
+    def __init__(self, setup: Setup, stage: str) -> None:
+        self._setup, self._stage = setup, setup.train.grpo(stage)
+        self._samples = setup.folder(stage) / "samples"
+        self._known: tuple[Any, list[Row]] = (None, [])
 
-    def revised(self, rows: list[dict[str, Any]], step: int) -> list[dict[str, Any]]:
+    def revised(self, rows: list[Row], step: int) -> list[Row]:
         """The rows of this process's part of a batch, with the prompts of second rounds."""
         key = (step, [row["row"] for row in rows])
         if self._known[0] != key:  # the trainer asks once for each pass of an iteration
 
-            async def work(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            async def work(every: list[Row]) -> list[Row]:
                 return self._second_rounds(every, step)
 
             found, own = asyncio.run(self._setup.processes.on_all(rows, work))
             self._known = (key, found[own])
         return self._known[1]
 
-    def _second_rounds(self, rows: Sequence[dict[str, Any]], step: int) -> list[dict[str, Any]]:
-        seen = Counter[int]()
-        read: dict[str, dict[int, list[dict[str, Any]]]] = {}
-        made = []
+    def _second_rounds(self, rows: Sequence[Row], step: int) -> list[Row]:
+        @cache
+        def kept(name: str) -> dict[int, list[Row]]:
+            by_row: dict[int, list[Row]] = defaultdict(list)
+            for sample in read_samples(self._samples / f"{name}.jsonl.gz"):
+                by_row[sample["row"]].append(sample)
+            return by_row
+
+        seen, made = Counter[int](), []
         for row in rows:
-            place = seen[row["row"]]
+            place, first = seen[row["row"]], row["revises"]
             seen[row["row"]] += 1
-            if row["revises"] is None:
+            if first is not None:
+                of_first = f"step-{first // self._stage.prompts_per_step:06d}"
+                rounds = kept(f"eval-{step:06d}" if row["split"] == "eval" else of_first)[first]
+                made.append(self._second(row, [*rounds[place:], *rounds[:place]]))
+            else:
                 made.append(row)
-                continue
-            first = row["revises"] // self._stage.prompts_per_step
-            name = f"eval-{step:06d}" if row["split"] == "eval" else f"step-{first:06d}"
-            if name not in read:
-                by_row = read[name] = dict[int, list[dict[str, Any]]]()
-                for sample in read_samples(self._samples / f"{name}.jsonl.gz"):
-                    by_row.setdefault(sample["row"], []).append(sample)
-            made.append(self._second(row, read[name].get(row["revises"], []), place))
         return made
 
-    def _second(self, row: dict[str, Any], rounds: Sequence[dict[str, Any]], place: int) -> dict[str, Any]:
-        """The row of a second round: of its own first round, or of the next one that has an answer.
+    def _second(self, row: Row, rounds: Sequence[Row]) -> Row:
+        """The row of a second round, of the first one of these first rounds that has an answer.
 
         Without any answer to revise, it is a first round.
         """
-        turned = (*rounds[place:], *rounds[:place])
-        first = next((each for each in turned if each["workflow"] is not None and each["answer"] is not None), None)
+        first = next((each for each in rounds if each["workflow"] is not None and each["answer"] is not None), None)
         if first is None:
             return {**row, "weight": self._stage.discount}
         asked = self._setup.prompt.revise(first["answer"], max_steps=self._setup.max_steps, rounds_left=0)

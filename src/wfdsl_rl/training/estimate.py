@@ -14,9 +14,9 @@ import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from wfdsl.conductor.listing import WorkerListing
@@ -25,11 +25,10 @@ from wfdsl.evaluation.manifest import is_simulated
 from wfdsl.grading.sandbox.isolation import INSTALL
 from wfdsl.installation import install_command
 from wfdsl.protocols import Usage
-from wfdsl.tasks.task import Task
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
-from wfdsl_rl.training.plan import Plan
+from wfdsl_rl.training.plan import Setup
 
 STEPS: Final = 3
 """Calls of a workflow. Source: arXiv 2512.04388, section 5."""
@@ -97,45 +96,39 @@ class Estimate:
         return {**asdict(self), "assumed": assumed}
 
 
-def estimate_of(plan: Plan, stages: Sequence[str]) -> Estimate:
-    """Estimate a training. Tasks that cannot be read are among what is missing.
-
-    Raises:
-        UsageError: the options cannot be run.
-    """
-    train, pool = plan.train, plan.pool
-    train.require_feasible(pool, stages)
+def estimate_of(setup: Setup, stages: Sequence[str]) -> Estimate:
+    """Estimate a training. Tasks that cannot be read are among what is missing."""
     missing: list[str] = []
-    training, evaluation = _read(plan.tasks, missing), _read(plan.eval_tasks, missing)
-    own = [_read(partial(plan.tasks, name), missing) for name in plan.with_own_tasks(stages)]
-    times = _times(plan, stages, len(evaluation))
-    asked = plan.prompt.ask(
-        training[0].question if training else "(the first question; the tasks are missing)",
+    setup = setup.with_tasks(stages, missing)
+    train, pool, per_workflow = setup.train, setup.pool, min(STEPS, setup.max_steps)
+    asked = setup.prompt.ask(
+        setup.tasks[0].question if setup.tasks else "(the first question; the tasks are missing)",
         WorkerListing.of(pool),
-        max_steps=plan.max_steps,
-        access=plan.experiment.conductor.access,
-        question_for=plan.experiment.run.question_for,
+        max_steps=setup.max_steps,
+        access=setup.experiment.conductor.access,
+        question_for=setup.experiment.run.question_for,
     )
+    in_flight = int(min(train.concurrency, sum(entry.limits.concurrency or math.inf for entry in pool)))
+    times = tuple(_time_of(setup, name, per_workflow, in_flight) for name in stages)
     runs = sum(each.steps * each.runs + each.beside for each in times)
-    calls, per_call = min(STEPS, plan.max_steps) * runs, _usd_per_call(pool)
+    costs = [entry.cost_usd(Usage(INPUT_TOKENS, OUTPUT_TOKENS)) for entry in pool]  # training decides who is asked
+    known = [cost for cost in costs if cost is not None]
     shape = shape_of(train.model)
     needed = [{} if shape is None else memory_of(train, shape, name) for name in stages]
-    found = [task for tasks in (training, evaluation, *own) for task in tasks]
+    trained = [stage for name in stages if isinstance(stage := train.stages[name], GrpoStage)]
     return Estimate(
-        resolved=plan.resolved(),
+        resolved=setup.resolved(),
         stages=tuple(stages),
         prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in asked),
-        completions=sum(
-            stage.max_steps * stage.batch_size for name in stages if isinstance(stage := train.stages[name], GrpoStage)
-        ),
+        completions=sum(stage.max_steps * stage.batch_size for stage in trained),
         runs=runs,
-        calls=calls,
-        usd=None if per_call is None else calls * per_call,
+        calls=per_workflow * runs,
+        usd=per_workflow * runs * fmean(known) if len(known) == len(costs) else None,
         simulated=is_simulated(pool),
         memory=max(needed, key=lambda parts: sum(parts.values())),
-        in_flight=_in_flight(plan),
+        in_flight=in_flight,
         times=times,
-        missing=(*missing, *_missing(plan, found)),
+        missing=(*missing, *_missing(setup)),
     )
 
 
@@ -155,23 +148,17 @@ def shape_of(model: str) -> dict[str, Any] | None:
 def memory_of(train: TrainConfig, shape: Mapping[str, Any], stage: str) -> dict[str, float]:
     """GiB of each process: 4 bytes for each weight, 4 for its gradient and 8 for Adam's moments, by the share of a
     process, or nothing if offloaded; and vLLM's share of a GPU of 80 GB. Activations come on top of it."""
-    width, layers = shape["hidden_size"], shape["num_hidden_layers"]
-    shards = (train.processes or 1) if train.divides else 1
-    unit = 0.0 if train.fsdp == "offload" and train.divides else 1 / (GIB * shards)
+    shards = 1 if train.fsdp == "off" else train.processes or 1
+    unit = 0.0 if train.fsdp == "offload" and shards > 1 else 1 / (GIB * shards)  # one process divides nothing
     trained, frozen = _weights(shape), 0.0
     if train.lora is not None:
-        frozen, trained = trained, _LORA_WIDTHS * layers * width * train.lora.r
+        frozen, trained = trained, _LORA_WIDTHS * shape["num_hidden_layers"] * shape["hidden_size"] * train.lora.r
     elif getattr(train.stages[stage], "beta", 0.0):
         frozen = trained  # the reference of the KL term
     parts = {"weights": 4 * (trained + frozen) * unit, "gradients": 4 * trained * unit, "optimizer": 8 * trained * unit}
-    if train.trl.get("use_vllm") and not has_server(train):
+    if train.trl.get("use_vllm") and not _has_server(train):
         parts["vLLM"] = float(train.trl.get("vllm_gpu_memory_utilization", 0.3)) * 80  # TRL's default
     return {name: part for name, part in parts.items() if part}
-
-
-def has_server(train: TrainConfig) -> bool:
-    """Whether vLLM is a server, on a GPU of its own."""
-    return bool(train.trl.get("use_vllm")) and train.trl.get("vllm_mode") == "server"
 
 
 def unusable(train: TrainConfig, processes: int) -> Iterator[str]:
@@ -185,7 +172,27 @@ def unusable(train: TrainConfig, processes: int) -> Iterator[str]:
         yield "train.fsdp: one process divides nothing; set train.processes to the number of GPUs, or train.fsdp = off"
 
 
-def slowest_s(runs: int, at_once: int, calls: int) -> float:
+def _time_of(setup: Setup, name: str, calls: int, in_flight: int) -> StageTime:
+    """The wait of a stage, as if calls were spread evenly over the workers."""
+    train, stage, runs = setup.train, setup.train.stages[name], 0
+    per_minute = sum(entry.limits.requests_per_minute or math.inf for entry in setup.pool)
+
+    def seconds(runs: int) -> float:
+        if not runs or is_simulated(setup.pool):
+            return 0.0
+        waited = max(_slowest_s(runs, in_flight, calls), 60 * calls * runs / per_minute)
+        return min(waited, train.deadline_s or math.inf)
+
+    if isinstance(stage, SftStage):
+        beside = stage.questions * stage.candidates * stage.executions
+    else:
+        runs = stage.batch_size * stage.executions
+        beside = len(setup.eval_tasks) * (1 + stage.max_steps // stage.eval_steps) * (2 if stage.forced else 1)
+    waiting_s, steps = seconds(runs), stage.max_steps  # all evaluations count as one batch
+    return StageTime(name, steps, runs, calls * runs, waiting_s, beside, steps * waiting_s + seconds(beside))
+
+
+def _slowest_s(runs: int, at_once: int, calls: int) -> float:
     """Seconds until the last of some workflows has ended: the mean of simulated batches, in which each workflow begins
     as soon as another one has ended."""
     mean, total = math.log(LATENCY_S) - LATENCY_SPREAD**2 / 2, 0.0
@@ -198,40 +205,9 @@ def slowest_s(runs: int, at_once: int, calls: int) -> float:
     return max(1.0, runs / _MOST_SIMULATED) * total / _BATCHES
 
 
-def _read(tasks: Any, missing: list[str]) -> Sequence[Task]:
-    try:
-        return tuple(tasks())
-    except UsageError as error:
-        missing.append(f"tasks: {error}")
-        return ()
-
-
-def _in_flight(plan: Plan) -> int:
-    return int(min(plan.train.concurrency, sum(entry.limits.concurrency or math.inf for entry in plan.pool)))
-
-
-def _times(plan: Plan, stages: Sequence[str], evaluated: int) -> tuple[StageTime, ...]:
-    """The wait of each stage, as if calls were spread evenly over the workers."""
-    calls = min(STEPS, plan.max_steps)
-    per_minute = sum(entry.limits.requests_per_minute or math.inf for entry in plan.pool)
-
-    def seconds(runs: int) -> float:
-        if not runs or is_simulated(plan.pool):
-            return 0.0
-        waited = max(slowest_s(runs, _in_flight(plan), calls), 60 * calls * runs / per_minute)
-        return min(waited, plan.train.deadline_s or math.inf)
-
-    def of_stage(name: str) -> StageTime:
-        stage, runs = plan.train.stages[name], 0
-        if isinstance(stage, SftStage):
-            beside = stage.questions * stage.candidates * stage.executions
-        else:
-            runs = stage.batch_size * stage.executions
-            beside = evaluated * (1 + stage.max_steps // stage.eval_steps) * (2 if stage.forced else 1)
-        waiting_s, steps = seconds(runs), stage.max_steps  # all evaluations count as one batch
-        return StageTime(name, steps, runs, calls * runs, waiting_s, beside, steps * waiting_s + seconds(beside))
-
-    return tuple(map(of_stage, stages))
+def _has_server(train: TrainConfig) -> bool:
+    """Whether vLLM is a server, on a GPU of its own."""
+    return bool(train.trl.get("use_vllm")) and train.trl.get("vllm_mode") == "server"
 
 
 def _weights(shape: Mapping[str, Any]) -> float:
@@ -243,29 +219,22 @@ def _weights(shape: Mapping[str, Any]) -> float:
     return float(shape["num_hidden_layers"] * layer + embeddings)
 
 
-def _usd_per_call(pool: Pool) -> float | None:
-    """The mean over the workers: training decides who is asked."""
-    costs = [entry.cost_usd(Usage(INPUT_TOKENS, OUTPUT_TOKENS)) for entry in pool]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) / len(known) if len(known) == len(costs) else None
-
-
-def _missing(plan: Plan, tasks: Sequence[Task]) -> Iterator[str]:
+def _missing(setup: Setup) -> Iterator[str]:
     """One line for each thing that is missing."""
-    train = plan.train
+    train = setup.train
     yield from unusable(train, train.processes or 1)
-    needed, found = (train.processes or 1) + has_server(train), _found_gpus()
+    needed, found = (train.processes or 1) + _has_server(train), _found_gpus()
     if (train.trl.get("use_vllm") or train.fsdp != "off") and found < needed:
         yield f"GPUs: {needed}; this machine has {found}; use a machine that has them, or train adapters on one"
-    if train.model == SHIPPED_MODEL:
-        try:
+    try:
+        if train.model == SHIPPED_MODEL:
             shipped_file()
-        except UsageError as error:
-            yield f"model: {error}"
-    elif not Path(train.model).exists() and shape_of(train.model) is None:
-        yield f"model: {train.model} is not on this machine; it is downloaded at the start, or set train.model"
-    yield from asyncio.run(_workers(plan.pool))
-    if any(task.kind == "code" for task in tasks) and shutil.which("bwrap") is None:
+        elif not Path(train.model).exists() and shape_of(train.model) is None:
+            yield f"model: {train.model} is not on this machine; it is downloaded at the start, or set train.model"
+    except UsageError as error:
+        yield f"model: {error}"
+    yield from asyncio.run(_workers(setup.pool))
+    if setup.has_programs and shutil.which("bwrap") is None:
         yield f"sandbox for programs: {INSTALL}"
 
 

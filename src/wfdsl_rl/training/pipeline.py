@@ -11,7 +11,7 @@ import gc
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
@@ -37,12 +37,11 @@ from wfdsl_rl.training.checkpoints import (
     newest_complete,
     step_of,
 )
-from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
+from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import read_rows
 from wfdsl_rl.training.estimate import unusable
-from wfdsl_rl.training.grpo import grpo_config, quiet_libraries
 from wfdsl_rl.training.plan import DONE, JOURNAL, RESOLVED, Setup
-from wfdsl_rl.training.stages import drop_lines_after, train_grpo, train_sft
+from wfdsl_rl.training.stages import drop_lines_after, grpo_config, quiet_libraries, train_grpo, train_sft
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
 """Messages of safetensors and torch about a file that could not be written to its end."""
@@ -69,63 +68,59 @@ def run_pipeline(
     """
     quiet_libraries()
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_news)
-    on_first = setup.processes.on_first
+    on_first, names, model = setup.processes.on_first, list(setup.train.stages), setup.train.model
     with _disk_full_said(setup), told_when_lost(), ExitStack() as running:
-        model = on_first(lambda: _begin(setup, stages, running, resume=resume, resolved=resolved))
-        for name in stages:
+        on_first(lambda: _begin(setup, stages, running, resume=resume, resolved=resolved))
+        for at, name in enumerate(names[: names.index(stages[-1]) + 1]):
             final = setup.folder(name) / "final"
-            if on_first((final / DONE).is_file):
+            is_done = on_first((final / DONE).is_file)
+            if name in stages and is_done:
                 setup.say(f"{name}: already complete, {final}")
-            else:
+            elif name in stages:
+                model = on_first(partial(import_gguf, model, setup.out / "imported"))
                 setup.say(f"{name}: starts from {model}")
-                for earlier in _before(setup, name):
+                for earlier in names[:at]:
                     on_first(partial(drop_optimizers, setup.folder(earlier)))
                 _run(setup, name, model)
                 on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
-            model = str(final)
-    return setup.folder(stages[-1]) / "final"
+            if name in stages or is_done:
+                model = str(final)
+    return Path(model)
 
 
 def _begin(
     setup: Setup, stages: Sequence[str], running: ExitStack, *, resume: bool, resolved: Mapping[str, Any] | None
-) -> str:
-    """What is done once before the stages, checks first; the model that the first one starts from."""
+) -> None:
+    """What is done once before the stages, checks first."""
     if not resume:
         _require_fresh(setup, stages)
-    model = _start(setup, stages[0])
     _require_all(setup, stages)
     running.callback(os.close, lock_for_sole_use(setup.out / JOURNAL))
     if resolved is not None:
         write_whole(setup.out / RESOLVED, json.dumps(resolved, indent=2) + "\n")
     together = "" if setup.processes.count == 1 else f", {setup.processes.count} processes"
     setup.say(f"{', '.join(stages)}: everything goes to {setup.out}{together}")
-    return import_gguf(model, setup.out / "imported")
 
 
 def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse to overwrite a training that was begun: a stage that is there, or one that has not ended."""
     for name in setup.train.stages:
-        folder = setup.folder(name)
-        if not folder.exists():
-            continue
-        unfinished = not (folder / "final" / DONE).is_file()
-        if unfinished or name in stages:
-            state = "has begun the stage {} and not finished it" if unfinished else "has the stage {} already"
-            raise UsageError(
-                f"{setup.out} {state.format(name)}; continue it with --resume {setup.out}, or use another --out"
-            )
+        ended = (setup.folder(name) / "final" / DONE).is_file()
+        if setup.folder(name).exists() and (name in stages or not ended):
+            state = f"has the stage {name} already" if ended else f"has begun the stage {name} and not finished it"
+            raise UsageError(f"{setup.out} {state}; continue it with --resume {setup.out}, or use another --out")
 
 
 def _run(setup: Setup, name: str, model: str) -> None:
-    checkpoint = setup.processes.on_first(lambda: _checkpoint(setup, name))
+    on_first = setup.processes.on_first
+    checkpoint = on_first(lambda: newest_complete(setup, name))
+    on_first(lambda: drop_lines_after(setup.metrics_file, name, -1 if checkpoint is None else step_of(checkpoint)))
+    train: Callable[..., Path] = train_grpo
     if isinstance(setup.train.stages[name], SftStage):
-        train_sft(setup, name, model, checkpoint=checkpoint)
+        train = train_sft
     elif setup.overlap:
-        from wfdsl_rl.training.asynchronous import train_async  # noqa: PLC0415  (an experimental part of TRL)
-
-        train_async(setup, name, model, checkpoint=checkpoint)
-    else:
-        train_grpo(setup, name, model, checkpoint=checkpoint)
+        from wfdsl_rl.training.asynchronous import train_async as train  # noqa: PLC0415  (an experimental part of TRL)
+    train(setup, name, model, checkpoint=checkpoint)
     gc.unfreeze()  # vLLM in this process freezes all that there is when it starts, which would keep the trainer
     gc.collect()  # trainers refer to themselves, and the next stage needs their memory
     if torch.cuda.is_available():
@@ -134,76 +129,48 @@ def _run(setup: Setup, name: str, model: str) -> None:
         import_module("wandb").finish()
 
 
-def _checkpoint(setup: Setup, name: str) -> Path | None:
-    """The checkpoint that a stage resumes from; its later metrics are dropped."""
-    count = setup.processes.count
-    found = newest_complete(setup.folder(name), count, say=lambda line: setup.say(f"{name}: {line}"))
-    if found is not None:
-        setup.say(f"{name}: resumes from {found}")
-    drop_lines_after(setup.metrics_file, name, -1 if found is None else step_of(found))
-    return found
-
-
-def _start(setup: Setup, first: str) -> str:
-    """The model that the first stage starts from: the latest earlier stage's, else the experiment's."""
-    for name in reversed(_before(setup, first)):
-        final = setup.folder(name) / "final"
-        if (final / DONE).is_file():
-            return str(final)
-    return setup.train.model
-
-
-def _before(setup: Setup, name: str) -> list[str]:
-    """The stages before one, in their order."""
-    names = list(setup.train.stages)
-    return names[: names.index(name)]
-
-
 def _require_all(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse to begin without something that is needed later."""
-    setup.train.require_feasible(setup.pool, stages)
     for problem in unusable(setup.train, setup.processes.count):
         raise UsageError(problem)
-    require_arguments(setup.train, stages, setup.out, overlap=setup.overlap)
+    require_arguments(setup, stages)
     if setup.train.reward_function:
         load_function(setup.train.reward_function)
-    begun = [setup.train.stages[name] for name in stages]
-    for stage in begun:
-        if isinstance(stage, SftStage) and not stage.samples:
-            read_rows(Path(stage.rows))
     _require_model(setup.train.model)
-    if setup.has_programs and any(isinstance(stage, GrpoStage) or stage.samples for stage in begun):
+    runs = False
+    for stage in map(setup.train.stages.__getitem__, stages):
+        if isinstance(stage, GrpoStage) or stage.samples:
+            runs = True
+        else:
+            read_rows(Path(stage.rows))
+    if runs and setup.has_programs:
         from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
 
         asyncio.run(shared_sandbox().probe())  # without it every program is unjudged, and teaches nothing
 
 
-def require_arguments(train: TrainConfig, stages: Sequence[str], out: Path, *, overlap: bool) -> None:
+def require_arguments(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse arguments of [train.trl] that TRL does not take, or that would fail once it trains.
-
-    Args:
-        out: The folder of the training; nothing is written.
-        overlap: Whether the stages are trained with TRL's asynchronous trainer.
 
     Raises:
         UsageError: there is one.
     """
     for name in stages:
-        stage = train.stages[name]
+        stage, folder = setup.train.stages[name], setup.folder(name)
         if not isinstance(stage, GrpoStage):
             continue
         try:
-            if overlap:
+            if setup.overlap:
                 from wfdsl_rl.training.asynchronous import async_config  # noqa: PLC0415  (as in `_run`)
 
-                config = async_config(stage, train, out / name)
+                config = async_config(stage, setup.train, folder)
             else:
-                config = grpo_config(stage, train, out / name, evaluate=False, resumed=False)
+                config = grpo_config(stage, setup.train, folder, evaluate=False, resumed=False)
             transformers.Trainer.get_optimizer_cls_and_kwargs(config)
         except (TypeError, ValueError, ImportError) as error:
             raise UsageError(f"train.stages.{name}, train.trl: TRL does not take these arguments: {error}") from error
     try:
-        for callback in get_reporting_integration_callbacks(train.trl.get("report_to", "none")):
+        for callback in get_reporting_integration_callbacks(setup.train.trl.get("report_to", "none")):
             callback()
     except (ValueError, RuntimeError, ImportError) as error:
         raise UsageError(f"train.trl.report_to: {error}") from error
@@ -215,15 +182,11 @@ def _require_model(model: str) -> None:
     try:
         transformers.AutoConfig.from_pretrained(model)
     except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UsageError(
-            f"train.model: {model!r} is neither a local directory nor a Hugging Face model id: {reason}"
-        ) from error
+        said = f"train.model: {model!r} is neither a local directory nor a Hugging Face model id"
+        raise UsageError(f"{said}: {str(error).strip().splitlines()[0]}") from error
     if Path(model).is_dir() and not any(next(Path(model).glob(kind), None) for kind in WEIGHTS):
-        raise UsageError(
-            f"train.model: the folder {model} has no weights ({', '.join(WEIGHTS)}); copy them there, or set "
-            "train.model to another folder"
-        )
+        advice = "copy them there, or set train.model to another folder"
+        raise UsageError(f"train.model: the folder {model} has no weights ({', '.join(WEIGHTS)}); {advice}")
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""What a training is: a preset or a TOML file as it is read (`Plan`), and what all of its stages share (`Setup`).
+"""What a training is: a preset or a TOML file, and what all of its stages share.
 
 OUT/resolved.json             the experiment as it was run
 OUT/journal.db                every worker call; its lock is held while a process trains
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import offered_workers
@@ -23,13 +23,12 @@ from wfdsl.evaluation.manifest import is_simulated
 from wfdsl.experiment import Experiment, read_experiment
 from wfdsl.experiment import run_options as options_of
 from wfdsl.interpreter.budget import UNLIMITED
-from wfdsl.interpreter.context import QuestionFor
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.limits import ConcurrencyLimiter
 from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.own_code import load_function
-from wfdsl.settings import to_table
+from wfdsl.settings import not_default, to_table
 from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.rows import is_data_file
 from wfdsl.tasks.task import Task
@@ -41,9 +40,9 @@ from wfdsl_rl.training.config import TrainConfig
 
 DONE: Final = "done.json"
 """In `STAGE/final`, written last: the stage is complete."""
-METRICS: Final = "metrics.jsonl"
 RESOLVED: Final = "resolved.json"
 JOURNAL: Final = "journal.db"
+_GYM: Final = "gym/"
 _PRESETS: Final = files("wfdsl_rl.training") / "presets"
 _HONOURED: Final = ("prompt", "examples", "max_steps", "access", "without")
 """The keys of [conductor] that shape a training."""
@@ -51,41 +50,69 @@ _INSTEAD: Final = {"pick": "train.stages.NAME.pick", "shuffle": "train.stages.NA
 """The keys of a training that do what a key of [conductor] does elsewhere."""
 
 
-class Plan(NamedTuple):
-    """All that a training needs, except where it writes to."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """A training: its options, what its stages share, and where it writes to."""
 
-    name: str
-    experiment: Experiment
+    name: str = ""
+    """The preset or the file."""
+    experiment: Experiment = field(default_factory=Experiment)
+    """What its file says: in prompts as in rewards, `[conductor]` says what an access entry may be."""
     train: TrainConfig
     pool: Pool
     prompt: Prompt
     max_steps: int
+    tasks: tuple[Task, ...] = ()
+    eval_tasks: tuple[Task, ...] = ()
+    stage_tasks: Mapping[str, tuple[Task, ...]] = field(default_factory=dict)
+    """The training tasks of stages that do not use `tasks`."""
+    out: Path = Path()
+    overlap: bool = False
+    """Whether workflows run while the model is updated."""
+    processes: Processes = ALONE
+    options: RunOptions = field(default_factory=RunOptions)
+    """How workflows are run: the journal, the budget and the limits that all runs share."""
+    listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()
+    """Called with every log entry."""
+    on_wait: Callable[[int, int], None] | None = None
+    """Called while workflows run, with the number that is waited for and with all of them."""
+    say: Callable[[str], None] = print
+    """Prints a line for people."""
 
-    def tasks(self, stage: str = "") -> tuple[Task, ...]:
-        """The training tasks: of a stage, if it has tasks of its own.
+    def with_tasks(self, stages: Iterable[str], missing: list[str] | None = None) -> Setup:
+        """With the tasks of these stages and of the evaluations, which are read now.
+
+        Args:
+            missing: Gets a line for each reason why tasks cannot be read; unless given, that is an error.
 
         Raises:
-            UsageError: they cannot be read.
-        """
-        train, own = self.train, getattr(self.train.stages.get(stage), "tasks", "")
-        key = f"stages.{stage}.tasks" if own else "tasks"
-        return _load(key, own or train.tasks, train.task_count, train.seed, split="train")
-
-    def with_own_tasks(self, stages: Iterable[str]) -> list[str]:
-        """The stages that have tasks of their own."""
-        return [name for name in stages if getattr(self.train.stages[name], "tasks", "")]
-
-    def eval_tasks(self) -> tuple[Task, ...]:
-        """The tasks of the evaluations.
-
-        Raises:
-            UsageError: they cannot be read.
+            UsageError: tasks cannot be read.
         """
         train = self.train
-        source = train.eval_tasks or (train.tasks if _is_gym(train.tasks) else "")
-        if not source or not train.eval_count:
-            return ()
-        return _load("eval_tasks", source, train.eval_count, train.seed, split="test")
+
+        def read(key: str, source: str, split: Literal["train", "test"] = "train") -> tuple[Task, ...]:
+            named = f"{source}@{split}" if source.startswith(_GYM) and "@" not in source else source
+            count = train.task_count if split == "train" else train.eval_count
+            try:
+                return tuple(load_tasks(named, limit=count, seed=train.seed))
+            except UsageError as error:
+                problem, path = f"train.{key}: {error}", Path(source)
+                if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name
+                    other = f"set another with --set train.{key}=FILE or =gym/seven"
+                    problem += f"; write it with `wfdsl data select`, or {other}"
+                if missing is None:
+                    raise UsageError(problem) from None
+                missing.append(f"tasks: {problem}")
+                return ()
+
+        own = {name: source for name in stages if (source := getattr(train.stages[name], "tasks", ""))}
+        evaluated = train.eval_tasks or (train.tasks if train.tasks.startswith(_GYM) else "")
+        return replace(
+            self,
+            tasks=read("tasks", train.tasks),
+            eval_tasks=read("eval_tasks", evaluated, "test") if evaluated and train.eval_count else (),
+            stage_tasks={name: read(f"stages.{name}.tasks", source) for name, source in own.items()},
+        )
 
     def resolved(self) -> dict[str, Any]:
         """Every option as plain values."""
@@ -100,51 +127,21 @@ class Plan(NamedTuple):
             "train": asdict(self.train),
         }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """What all stages of a training share."""
-
-    train: TrainConfig
-    prompt: Prompt
-    max_steps: int
-    conductor: ConductorConfig = field(default_factory=ConductorConfig)
-    """Its `access` says what an access entry may be, in prompts as in rewards."""
-    question_for: QuestionFor = "all"
-    """Which steps are shown the question."""
-    pool: Pool
-    tasks: tuple[Task, ...]
-    eval_tasks: tuple[Task, ...]
-    stage_tasks: Mapping[str, tuple[Task, ...]] = field(default_factory=dict)
-    """The training tasks of stages that do not use `tasks`."""
-    out: Path
-    overlap: bool = False
-    """Whether workflows run while the model is updated."""
-    processes: Processes = ALONE
-    options: RunOptions = field(default_factory=RunOptions)
-    """How workflows are run: the journal, the budget and the limits that all runs share."""
-    listeners: tuple[Callable[[dict[str, Any]], None], ...] = ()
-    """Called with every log entry."""
-    on_wait: Callable[[int, int], None] | None = None
-    """Called while workflows run, with the number that is waited for and with all of them."""
-    say: Callable[[str], None] = print
-    """Prints a line for people."""
-
     @property
     def metrics_file(self) -> Path:
         """The log entries of all stages, as JSON lines."""
-        return self.out / METRICS
-
-    @property
-    def has_programs(self) -> bool:
-        """Whether there are answers that are programs, which have to be run."""
-        return any(task.kind == "code" for task in self.all_tasks)
+        return self.out / "metrics.jsonl"
 
     @property
     def all_tasks(self) -> tuple[Task, ...]:
         """The tasks of all stages and of the evaluations."""
         own = (task for tasks in self.stage_tasks.values() for task in tasks)
         return (*self.tasks, *own, *self.eval_tasks)
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether there are answers that are programs, which have to be run."""
+        return any(task.kind == "code" for task in self.all_tasks)
 
     def folder(self, stage: str) -> Path:
         """The folder of a stage."""
@@ -160,7 +157,7 @@ class Setup:
             {task.id: task for task in self.all_tasks}.values(),
             prompt=self.prompt,
             max_steps=self.max_steps,
-            conductor=self.conductor,
+            conductor=self.experiment.conductor,
             values=load_function(train.reward_function) if train.reward_function else train.reward,
             ablation=train.ablation,
             executions=train.stages[stage].executions,
@@ -181,8 +178,8 @@ def preset_names() -> tuple[str, ...]:
     return tuple(sorted(Path(each.name).stem for each in _PRESETS.iterdir() if each.name.endswith(".toml")))
 
 
-def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
-    """Read a preset or a file, overridden by settings such as `train.stages.base.max_steps=20`.
+def read_plan(name: str, settings: Iterable[str] = ()) -> Setup:
+    """Read a preset or a file without its tasks, overridden by settings such as `train.stages.base.max_steps=20`.
 
     Raises:
         UsageError: there is no such preset or file, a key is not known, or a value does not fit.
@@ -197,7 +194,7 @@ def read_plan(name: str, settings: Iterable[str] = ()) -> Plan:
     prompt = Prompt.load(table.prompt or "paper", examples=table.examples)
     steps = table.max_steps or DEFAULT_MAX_STEPS
     pool = offered_workers(ConductorConfig(without=table.without), experiment.with_pool()[0], "")
-    return Plan(name, experiment, config, pool, prompt, steps)
+    return Setup(name=name, experiment=experiment, train=config, pool=pool, prompt=prompt, max_steps=steps)
 
 
 @contextmanager
@@ -230,14 +227,10 @@ def _require_honoured(path: Path, table: ConductorConfig) -> None:
     Raises:
         UsageError: there is one; the message names it.
     """
-    for option in fields(table):
-        given = getattr(table, option.name)
-        if option.name not in _HONOURED and given != getattr(ConductorConfig(), option.name):
-            instead = _INSTEAD.get(option.name)
-            raise UsageError(
-                f"{path}: conductor.{option.name} has no effect in a training: "
-                + (f"set {instead} instead" if instead else "remove it")
-            )
+    for key in not_default(table):
+        if key not in _HONOURED:
+            advice = f"set {_INSTEAD[key]} instead" if key in _INSTEAD else "remove it"
+            raise UsageError(f"{path}: conductor.{key} has no effect in a training: {advice}")
 
 
 def _path(name: str) -> Path:
@@ -248,20 +241,3 @@ def _path(name: str) -> Path:
         known = ", ".join(preset_names())
         raise UsageError(f"there is no preset and no file {name!r}; presets are {known}; or give a .toml file")
     return path
-
-
-def _is_gym(name: str) -> bool:
-    return name.startswith("gym/")
-
-
-def _load(key: str, source: str, count: int, seed: int, *, split: Literal["train", "test"]) -> tuple[Task, ...]:
-    path = Path(source)
-    try:
-        return tuple(
-            load_tasks(f"{source}@{split}" if _is_gym(source) and "@" not in source else source, limit=count, seed=seed)
-        )
-    except UsageError as error:
-        advice = ""
-        if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name
-            advice = f"; write it with `wfdsl data select`, or set another with --set train.{key}=FILE or =gym/seven"
-        raise UsageError(f"train.{key}: {error}{advice}") from None

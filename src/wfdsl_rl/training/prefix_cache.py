@@ -20,6 +20,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from wfdsl.errors import UsageError
 
+_COLUMNS: Final = ("input_ids", "attention_mask")
 _CACHE: Final = "cache" if "cache" in CausalLMOutputWithPast.__annotations__ else "past_key_values"
 """What transformers calls the keys and values of the tokens before: `cache` since 5.24."""
 
@@ -36,63 +37,49 @@ def share_prompts(model: Any) -> None:
 
     @functools.wraps(type(model).forward)
     def forward(_: Any, *arguments: Any, **named: Any) -> Any:
-        if arguments or named.keys() - {"use_cache"} != {"input_ids", "attention_mask", "labels", "fused_lm_head"}:
+        if arguments or named.keys() - {"use_cache"} != {*_COLUMNS, "labels", "fused_lm_head"}:
             return scored(*arguments, **named)
-        return _scored(scored, **{name: value for name, value in named.items() if name != "use_cache"})
+        labels = named["labels"]
+        begin = max(int((labels != -100).any(dim=0).int().argmax()) - 1, 0)  # prompts have no labels
+        past = _past_of(scored, *(named[name][:, :begin] for name in _COLUMNS))
+        if past is None:
+            return scored(**named)
+        named |= {"input_ids": named["input_ids"][:, begin:], "labels": labels[:, begin:], _CACHE: past}
+        named.pop("use_cache", None)  # TRL says that none is needed
+        found = scored(**named)
+        for name, value in list(found.items()):  # the columns of the prompts: nothing, as in TRL
+            if value.ndim == labels.ndim:
+                found[name] = torch.nn.functional.pad(value, (begin, 0))
+        return found
 
     @functools.wraps(type(model).generate)
     def generate(_: Any, *arguments: Any, **named: Any) -> Any:
-        if not arguments and {"input_ids", "attention_mask"} <= named.keys() and _CACHE not in named:
-            shared = _Shared(named["input_ids"][:, :-1], named["attention_mask"][:, :-1])
-            if shared.saves:
-                positions = (shared.attention_mask.cumsum(-1) - 1).clamp(min=0)  # as `generate` counts them
-                with torch.no_grad():
-                    named[_CACHE] = shared.past(scored, position_ids=positions)
+        if not arguments and {*_COLUMNS} <= named.keys() and _CACHE not in named:
+            with torch.no_grad():
+                past = _past_of(scored, *(named[name][:, :-1] for name in _COLUMNS), counts_padding=False)
+            named |= {} if past is None else {_CACHE: past}
         return generated(*arguments, **named)
 
     model.forward = types.MethodType(forward, model)
     model.generate = types.MethodType(generate, model)
 
 
-def _scored(forward: Any, *, input_ids: Tensor, attention_mask: Tensor, labels: Tensor, fused_lm_head: bool) -> Any:
-    """What TRL's head says of (rows, tokens), whose first columns are prompts: those without labels."""
-    begin = max(int((labels != -100).any(dim=0).int().argmax()) - 1, 0)
-    shared = _Shared(input_ids[:, :begin], attention_mask[:, :begin])
-    if not shared.saves:
-        return forward(input_ids=input_ids, attention_mask=attention_mask, labels=labels, fused_lm_head=fused_lm_head)
-    found = forward(
-        input_ids=input_ids[:, begin:],
-        attention_mask=attention_mask,
-        labels=labels[:, begin:],
-        fused_lm_head=fused_lm_head,
-        **{_CACHE: shared.past(forward)},
-    )
-    for name, value in list(found.items()):  # the columns of the prompts, which have no label: nothing, as in TRL
-        if value.ndim == labels.ndim:
-            found[name] = torch.nn.functional.pad(value, (begin, 0))
-    return found
+def _past_of(forward: Any, input_ids: Tensor, attention_mask: Tensor, *, counts_padding: bool = True) -> Any:
+    """Keys and values of prompts, which are computed once for those that are the same; None where no two are.
 
-
-class _Shared:
-    """The different ones among rows that are in part the same."""
-
-    def __init__(self, input_ids: Tensor, attention_mask: Tensor) -> None:
-        rows = torch.stack([input_ids, attention_mask], -1)
-        if rows.numel():  # of nothing, `unique` has no answer
-            rows, self._which = torch.unique(rows, dim=0, return_inverse=True)
-        self.input_ids, self.attention_mask = rows[..., 0], rows[..., 1]
-        self.saves = len(rows) < len(input_ids)
-        """Whether any two rows are the same."""
-
-    def past(self, forward: Any, **more: Any) -> Any:
-        """Keys and values, one of the different ones for each row."""
-        out = forward(
-            input_ids=self.input_ids, attention_mask=self.attention_mask, use_cache=True, logits_to_keep=1, **more
-        )
-        past: Any = getattr(out, _CACHE, None)
-        if not hasattr(past, "batch_select_indices"):
-            raise UsageError(
-                "train.prefix_cache: this model does not keep its past as keys and values; set it to false"
-            )
-        past.batch_select_indices(self._which)
-        return past
+    `generate` counts positions without the padding, and TRL with it.
+    """
+    rows = torch.stack([input_ids, attention_mask], -1)
+    if not rows.numel():  # of nothing, `unique` has no answer
+        return None
+    different, which = torch.unique(rows, dim=0, return_inverse=True)
+    if len(different) == len(rows):
+        return None
+    ids, mask = different.unbind(-1)
+    positions = {} if counts_padding else {"position_ids": (mask.cumsum(-1) - 1).clamp(min=0)}
+    out = forward(input_ids=ids, attention_mask=mask, use_cache=True, logits_to_keep=1, **positions)
+    past: Any = getattr(out, _CACHE, None)
+    if not hasattr(past, "batch_select_indices"):
+        raise UsageError("train.prefix_cache: this model does not keep its past as keys and values; set it to false")
+    past.batch_select_indices(which)
+    return past

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
 from wfdsl.evaluation.workflow_statistics import Case, asked_steps, entropy_bits, signatures_of
-from wfdsl.files import write_whole
+from wfdsl.files import read_json_lines, write_whole
+from wfdsl.language.workflow import Workflow
 from wfdsl_rl.scoring import CUT, Sample, right_share
 
 
@@ -27,7 +28,7 @@ class SampleFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._open: Path | None = None
+        self._begun: set[Path] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, samples: Sequence[Sample]) -> None:
@@ -37,116 +38,80 @@ class SampleFiles:
         path = self._folder / f"{name}-{first.step:06d}.jsonl.gz"
         lines = "".join(json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples)
         packed = gzip.compress(lines.encode(errors="replace"), compresslevel=1, mtime=0)
-        if path == self._open:  # an evaluation has several batches
+        if path in self._begun:  # an evaluation has several batches
             with path.open("ab") as file:
                 file.write(packed)
         else:
-            self._open = path
+            self._begun.add(path)
             write_whole(path, packed)
 
 
 def read_samples(path: Path) -> list[dict[str, Any]]:
     """The samples of a file, as `Sample.to_dict` has them."""
-    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    return [sample for _, sample in read_json_lines(path)]
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """Figures of one batch."""
-
-    step: int
-    valid: float
-    choices: Mapping[str, Mapping[int, int]]
-    """Calls by kind of question and worker index; dead steps are not counted."""
-    rewards: Mapping[str, float]
-    """The mean reward by kind of question."""
-    constant_groups: float
-    """Share of the questions whose completions all have the same reward, so that nothing is learned from them."""
-    cases: tuple[Case, ...] = ()
-    """Every completion, for the signatures of failure."""
-
-    @property
-    def workers(self) -> Mapping[int, int]:
-        """Calls by worker index."""
-        return sum((Counter(each) for each in self.choices.values()), Counter[int]())
-
-    def share(self, worker: int) -> float:
-        """A worker's share of the calls."""
-        return self.workers.get(worker, 0) / max(sum(self.workers.values()), 1)
-
-    def metrics(self) -> dict[str, float]:
-        """What is logged: constant groups, and by kind of question the reward, each worker's share and the entropy.
-
-        TRL's own count of constant groups is 0 where rewards are scaled by batch.
-        """
-        found = {"constant_groups": self.constant_groups, "choice_entropy": entropy_bits(self.workers)}
-        signs = signatures_of(self.cases)
-        found |= {"worker_mismatch": signs.mismatch}
-        found |= {} if signs.unchanged is None else {"rounds_unchanged": signs.unchanged}
-        found |= {f"reward/{kind}": reward for kind, reward in self.rewards.items()}
-        for kind, calls in self.choices.items():
-            found[f"choice_entropy/{kind}"] = entropy_bits(calls)
-            found |= {f"share/{kind}/{worker}": calls[worker] / sum(calls.values()) for worker in sorted(calls)}
-        return found
-
-
-def iteration_of(samples: Sequence[Sample]) -> Iteration:
-    """Figures of a batch. A kind of question is its domain, where the task says one."""
-    choices: dict[str, Counter[int]] = {}
-    rewards: dict[str, list[float]] = {}
-    groups: dict[int, set[float]] = {}
-    for each in samples:
-        kind = _kind_of(each)
-        workflow, own = each.scored.workflow, groups.setdefault(each.row["row"], set())
-        if workflow is not None:
-            choices.setdefault(kind, Counter()).update(int(workflow[step].worker) for step in asked_steps(workflow))
-        if each.reward is not None:
-            own.add(each.reward)
-            rewards.setdefault(kind, []).append(each.reward)
-    return Iteration(
-        samples[0].step,
-        1 - sum(each.scored.outcome == "invalid" for each in samples) / len(samples),
-        {kind: choices[kind] for kind in sorted(choices)},
-        {kind: fmean(rewards[kind]) for kind in sorted(rewards)},
-        sum(len(own) < 2 for own in groups.values()) / len(groups),
-        tuple(map(_case_of, samples)),
-    )
-
-
-def _case_of(sample: Sample) -> Case:
-    scored, before = sample.scored, sample.row.get("previous")
-    answer = None if before is None or scored.kept or scored.run is None else scored.run.answer
+def case_of(sample: Mapping[str, Any]) -> Case:
+    """A completion that was kept, as `Sample.to_dict` has it."""
+    workflow, before = sample["workflow"], sample["previous"]
+    answer = None if before is None or sample["kept"] else sample["answer"]
     return Case(
-        kind=_kind_of(sample),
-        workflow=scored.workflow,
-        right=right_share(each.outcome for each in scored.executions),
+        kind=sample.get("domain") or sample["kind"],
+        workflow=None if workflow is None else Workflow.from_lists(**workflow),
+        right=right_share(sample["outcomes"]),
         completions=1,
-        invalid=int(scored.outcome == "invalid"),
+        invalid=int(sample["outcome"] == "invalid"),
         later=int(answer is not None),
         unchanged=int(before is not None and answer == before[1]),
     )
 
 
-def _kind_of(sample: Sample) -> str:
-    """Its domain, where the task says one."""
-    return str(sample.row.get("domain") or sample.row.get("kind", ""))
+def calls_of(cases: Iterable[Case]) -> Counter[int]:
+    """Calls by worker index; dead steps are not counted."""
+    workflows = [case.workflow for case in cases if case.workflow is not None]
+    return Counter(int(workflow[step].worker) for workflow in workflows for step in asked_steps(workflow))
+
+
+def figures_of(samples: Sequence[Sample], cases: Sequence[Case]) -> dict[str, float]:
+    """What is logged of a batch: by kind of question the reward, each worker's share and the entropy of the choice.
+
+    `constant_groups` is the share of the questions whose completions all have the same reward, so that nothing is
+    learned from them. TRL's own count is 0 where rewards are scaled by batch.
+    """
+    calls, groups, rewards = calls_of(cases), defaultdict[int, set[float]](set), defaultdict[str, list[float]](list)
+    signs = signatures_of(cases, names={worker: str(worker) for worker in calls})
+    for case, each in zip(cases, samples, strict=True):
+        own = groups[each.row["row"]]
+        if each.reward is not None:
+            own.add(each.reward)
+            rewards[case.kind].append(each.reward)
+    return {
+        "constant_groups": fmean(len(own) < 2 for own in groups.values()),
+        "choice_entropy": entropy_bits(calls),
+        "worker_mismatch": signs.mismatch,
+        **({} if signs.unchanged is None else {"rounds_unchanged": signs.unchanged}),
+        **{f"reward/{kind}": fmean(own) for kind, own in sorted(rewards.items())},
+        **{f"choice_entropy/{kind}": bits for kind, bits in signs.entropy_bits.items()},
+        **{f"share/{kind}/{worker}": part for kind, own in signs.share.items() for worker, part in own.items()},
+    }
 
 
 def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
     """How long the calls of a batch took, in seconds, and which worker is the slowest; nothing without calls."""
-    calls: dict[int, list[float]] = {}
-    for step in (step for sample in samples for run in sample.scored.runs for step in run.steps):
-        if step.seconds is not None and not step.replayed:
-            calls.setdefault(step.worker, []).append(step.seconds)
+    steps = [step for sample in samples for run in sample.scored.runs for step in run.steps if not step.replayed]
+    calls: dict[int, list[float]] = defaultdict(list)
+    for step in steps:
+        if step.seconds is not None:
+            calls[step.worker].append(step.seconds)
     if not calls:
         return {}
     every = sorted(seconds for own in calls.values() for seconds in own)
-    slowest = max(calls, key=lambda worker: fmean(calls[worker]))
+    slowest_s, slowest = max((fmean(own), worker) for worker, own in calls.items())
     return {
         "latency_p50_s": every[len(every) // 2],
         "latency_p95_s": every[len(every) * 95 // 100],
         "slowest_worker": float(slowest),
-        "slowest_worker_s": fmean(calls[slowest]),
+        "slowest_worker_s": slowest_s,
     }
 
 
@@ -162,6 +127,14 @@ _COLLAPSED: Final = 0.9
 """The share of one worker in a collapse."""
 _SPREAD: Final = 0.75
 """The highest share of that worker before it."""
+_WARNINGS: Final = {
+    "constant-groups": "most groups have equal rewards, so they teach nothing; use harder or easier questions",
+    "low-entropy": "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate",
+    "cut": "more than a tenth of the completions are cut: raise max_completion_length, or show shorter ones in SFT",
+    "few-valid": "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate",
+    "no-score": "more than a quarter of the completions have no score: look at the workers and the graders",
+}
+"""By what they are about; given once they have lasted."""
 
 
 class HealthChecks:
@@ -170,10 +143,11 @@ class HealthChecks:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, int] = {}  # for how many iterations something has been wrong
         self._entry: Mapping[str, Any] = {}
-        self._told: set[str] = set()
-        self._iterations: list[Iteration] = []
+        self._told: set[str] = set()  # reasons for missing scores
+        self._calls: list[Mapping[int, int]] = []
+        self._cases: deque[Sequence[Case]] = deque(maxlen=_PATIENCE)
         self._collapsed = False
 
     def on_metrics(self, entry: Mapping[str, Any]) -> None:
@@ -183,87 +157,65 @@ class HealthChecks:
 
     def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
         """Check a batch; its figures."""
-        self._report_unscored(samples)
-        iteration = iteration_of(samples)
+        unscored = [sample.scored.problems[0] for sample in samples if not sample.scored.has_score]
+        for reason in dict.fromkeys(unscored):
+            if reason not in self._told and len(self._told) < _REASONS:
+                self._told.add(reason)
+                counts = f"{len(unscored)} of {len(samples)} completions have no score and are left out"
+                self._say(f"warning: step {samples[0].step}: {counts}, such as: {reason}")
+        cases = [case_of(sample.to_dict()) for sample in samples]
+        figures = figures_of(samples, cases)
         if samples[0].row["split"] == "train":
-            self._check(samples, iteration)
-        return {**iteration.metrics(), **latency_of(samples)}
+            self._check(samples, cases, figures)
+        return {**figures, **latency_of(samples)}
 
-    def _check(self, samples: Sequence[Sample], iteration: Iteration) -> None:
-        self._iterations.append(iteration)
-        if not self._collapsed and (warning := collapse_of(self._iterations)) is not None:
+    def _check(self, samples: Sequence[Sample], cases: Sequence[Case], figures: Mapping[str, float]) -> None:
+        self._calls.append(calls_of(cases))
+        self._cases.append(cases)
+        if not self._collapsed and (warning := collapse_of(self._calls)) is not None:
             self._collapsed = True
-            self._say(f"warning: step {iteration.step}: {warning}")
-        found = warnings_for(self._entry, samples, iteration)
-        if len(self._iterations) >= _PATIENCE:
-            last = (case for each in self._iterations[-_PATIENCE:] for case in each.cases)
-            signs = signatures_of(last).warnings
+            self._say(f"warning: step {samples[0].step}: {warning}")
+        found = warnings_for({**self._entry, **figures}, samples)
+        if len(self._cases) == _PATIENCE:
+            signs = signatures_of(chain.from_iterable(self._cases)).warnings
             found |= {code: signs[code] for code in ("mismatch", "loops") if code in signs}
         self._seen = {code: self._seen.get(code, 0) + 1 for code in found}
         for code, count in self._seen.items():
             if count == _PATIENCE:
                 self._say(f"warning: for {count} iterations: {found[code]}")
 
-    def _report_unscored(self, samples: Sequence[Sample]) -> None:
-        """Print each reason for completions without a score once, up to a limit."""
-        unscored = [sample for sample in samples if not sample.scored.has_score]
-        for sample in unscored:
-            reason = sample.scored.problems[0]
-            if reason not in self._told and len(self._told) < _REASONS:
-                self._told.add(reason)
-                self._say(
-                    f"warning: step {sample.step}: {len(unscored)} of {len(samples)} completions have no score and "
-                    f"are left out, such as: {reason}"
-                )
+
+def worker_share(calls: Mapping[int, int], worker: int) -> float:
+    """A worker's share of the calls."""
+    return calls.get(worker, 0) / max(sum(calls.values()), 1)
 
 
-def collapse_of(iterations: Sequence[Iteration]) -> str | None:
+def collapse_of(calls: Sequence[Mapping[int, int]]) -> str | None:
     """The warning that nearly all calls of the last iterations ask one worker, and did not before; None if not so."""
-    if len(iterations) <= _WINDOW:
-        return None
-    last, calls = iterations[-_WINDOW:], iterations[-1].workers
-    worker = max(calls, key=calls.__getitem__, default=-1)
-    now = fmean(each.share(worker) for each in last)
-    if now < _COLLAPSED:
-        return None
-    before = min(
-        fmean(each.share(worker) for each in iterations[at : at + _WINDOW]) for at in range(len(iterations) - _WINDOW)
-    )
-    if before > _SPREAD:
+    worker = max(calls[-1], key=calls[-1].__getitem__, default=-1)
+    shares = [worker_share(each, worker) for each in calls]
+    *earlier, now = [fmean(shares[at : at + _WINDOW]) for at in range(max(len(shares) - _WINDOW + 1, 1))]
+    if now < _COLLAPSED or min(earlier, default=1.0) > _SPREAD:
         return None
     return (
-        f"nearly all steps ask worker {worker} ({now:.0%}, {before:.0%} before), whatever the question: lower the "
-        "learning rate, ask more questions per step of equal numbers of each kind, or raise beta"
+        f"nearly all steps ask worker {worker} ({now:.0%}, {min(earlier):.0%} before), whatever the question: lower "
+        "the learning rate, ask more questions per step of equal numbers of each kind, or raise beta"
     )
 
 
-def warnings_for(entry: Mapping[str, Any], samples: Sequence[Sample], iteration: Iteration) -> dict[str, str]:
+def warnings_for(figures: Mapping[str, Any], samples: Sequence[Sample]) -> dict[str, str]:
     """The warnings of one iteration that are given once they last, by what they are about.
 
     Args:
-        entry: The latest log entry; missing metrics are absent or None.
+        figures: Of the iteration, with the latest log entry; missing metrics are absent or None.
         samples: The iteration's completions.
-        iteration: Their statistics.
     """
-    entropy, found = entry.get("entropy"), {}
-    cut = sum(CUT in sample.scored.problems for sample in samples)
-    unscored = sum(not sample.scored.has_score for sample in samples)
-    if iteration.constant_groups > _CONSTANT:
-        found["constant-groups"] = (
-            "most groups have equal rewards, so nothing is learned from them; use harder or easier questions"
-        )
-    if entropy is not None and entropy < 0.01:
-        found["low-entropy"] = (
-            "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate"
-        )
-    if cut > len(samples) / 10:
-        found["cut"] = (
-            "more than a tenth of the completions are cut: raise max_completion_length, or show shorter ones in SFT"
-        )
-    if iteration.valid < 0.5:
-        found["few-valid"] = (
-            "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate"
-        )
-    if unscored > len(samples) / 4:
-        found["no-score"] = "more than a quarter of the completions have no score: look at the workers and the graders"
-    return found
+    entropy, count = figures.get("entropy"), len(samples)
+    holds = {
+        "constant-groups": figures["constant_groups"] > _CONSTANT,
+        "low-entropy": entropy is not None and entropy < 0.01,
+        "cut": sum(CUT in sample.scored.problems for sample in samples) > count / 10,
+        "few-valid": sum(sample.scored.outcome == "invalid" for sample in samples) > count / 2,
+        "no-score": sum(not sample.scored.has_score for sample in samples) > count / 4,
+    }
+    return {code: text for code, text in _WARNINGS.items() if holds[code]}

@@ -1,4 +1,4 @@
-"""Train one stage with TRL's trainers: SFT, or GRPO, from its beginning or from a checkpoint.
+"""Train one stage with TRL's trainers: SFT, or GRPO, from its beginning or from a checkpoint; and their arguments.
 
 What is learned is decided by data, one reward function and callbacks. Each batch is generated, used once and
 discarded, and rows are read once and in order. So an interrupted run continues with the same samples.
@@ -9,25 +9,34 @@ from __future__ import annotations
 import atexit
 import json
 import math
+import os
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, get_type_hints
 
-from datasets import Dataset
+import torch
+from datasets import Dataset, disable_progress_bars
+from pydantic import TypeAdapter, ValidationError
 from transformers import PrinterCallback, TrainerCallback
-from trl import GRPOTrainer, SFTTrainer
+from transformers.utils import logging as transformers_logging
+from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
-from wfdsl.errors import WfdslError
+from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
+from wfdsl.settings import did_you_mean
 from wfdsl_rl.reward import Listener
-from wfdsl_rl.training.checkpoints import ends_of, load_model, save_trained, write_prompt
-from wfdsl_rl.training.config import SftStage
-from wfdsl_rl.training.data import FirstRounds, eval_rows, read_rows, stage_rows
-from wfdsl_rl.training.grpo import grpo_config, peft, sft_config
+from wfdsl_rl.training.checkpoints import ADAPTER, ends_of, load_merged, load_model, write_prompt
+from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, Stage, TrainConfig, share_of
+from wfdsl_rl.training.data import FirstRounds, eval_rows, read_rows, rejection_sampled, stage_rows
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.prefix_cache import share_prompts
-from wfdsl_rl.training.rejection import rejection_sampled
 from wfdsl_rl.training.samples import HealthChecks, SampleFiles
+
+_LOWEST_RATE: Final = 1e-4
+"""Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""
+LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
+"""Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
 
 
 class Diverged(WfdslError):  # noqa: N818  (what it says)
@@ -39,9 +48,7 @@ class StageFiles(TrainerCallback):  # type: ignore[misc,unused-ignore]
     checkpoint once that is complete, so that its folder can be loaded as a Conductor."""
 
     def __init__(self, setup: Setup, stage: str, *listeners: Callable[[dict[str, Any]], None]) -> None:
-        self._setup = setup
-        self._stage = stage
-        self._listeners = (*setup.listeners, *listeners)
+        self._setup, self._stage, self._listeners = setup, stage, (*setup.listeners, *listeners)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write the prompt."""
@@ -104,8 +111,8 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
     The rows of all steps are one epoch: transformers would train a resumed stage beyond its last step, if that is in
     the middle of another one.
     """
-    sft, folder, first = setup.train.stages[stage], setup.folder(stage), setup.processes.is_first
-    assert isinstance(sft, SftStage)  # the caller looked
+    sft: SftStage = setup.train.stages[stage]
+    folder = setup.folder(stage)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model)
 
@@ -118,15 +125,14 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
         processing_class=tokenizer,
         args=sft_config(sft, setup.train, folder),
         train_dataset=Dataset.from_list([rows[at % len(rows)] for at in range(sft.max_steps * sft.batch_size)]),
-        callbacks=[StageFiles(setup, stage)] if first else [],
         peft_config=peft(setup.train.lora),
     )
-    return _trained(setup, stage, trainer, checkpoint)
+    return run_trainer(setup, stage, trainer, checkpoint)
 
 
 def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
     """Train a GRPO stage; the folder of its model."""
-    config, folder, first = setup.train.grpo(stage), setup.folder(stage), setup.processes.is_first
+    config, folder = setup.train.grpo(stage), setup.folder(stage)
     health, held_out, resumed = HealthChecks(setup.say), eval_rows(setup, stage), checkpoint is not None
     arguments = grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed)
     tokenizer, network = load_model(model)  # after the arguments, which say how weights are spread
@@ -138,23 +144,42 @@ def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None 
         train_dataset=Dataset.from_list(stage_rows(setup, stage)),
         eval_dataset={name: Dataset.from_list(rows) for name, rows in held_out.items()} or None,
         reward_funcs=setup.reward(stage, end_of_text=ends_of(tokenizer, network), listeners=listeners).trl,
-        callbacks=[StageFiles(setup, stage, health.on_metrics)] if first else [],
         peft_config=peft(setup.train.lora),
     )
     if config.forced:
-        trainer.first_rounds = FirstRounds(setup, config, folder / "samples")
+        trainer.first_rounds = FirstRounds(setup, stage)
     if setup.train.prefix_cache:
         for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
             share_prompts(each)
-    final = _trained(setup, stage, trainer, checkpoint)
+    final = run_trainer(setup, stage, trainer, checkpoint, health.on_metrics)
     _leave_server(trainer)
     return final
 
 
-def _trained(setup: Setup, stage: str, trainer: Any, checkpoint: Path | None) -> Path:
+def run_trainer(
+    setup: Setup, stage: str, trainer: Any, checkpoint: Path | None, *listeners: Callable[[dict[str, Any]], None]
+) -> Path:
+    """Train, from a checkpoint if there is one; the folder of the model, whose weights may be spread over processes.
+
+    Adapters are merged in 32 bits: the next stage trains adapters of its own.
+    """
+    final = setup.folder(stage) / "final"
     trainer.remove_callback(PrinterCallback)  # our callbacks show progress
+    if setup.processes.is_first:
+        trainer.add_callback(StageFiles(setup, stage, *listeners))
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    return save_trained(setup, stage, trainer, setup.folder(stage) / "final")
+    trainer.save_model(str(final))
+
+    def complete() -> None:
+        (final / "training_args.bin").unlink()
+        if (final / ADAPTER).is_file():
+            load_merged(final).save_pretrained(final)
+            for path in final.glob("adapter_*"):
+                path.unlink()
+        write_prompt(setup, stage, final)
+
+    setup.processes.on_first(complete)
+    return final
 
 
 def _leave_server(trainer: Any) -> None:
@@ -166,3 +191,160 @@ def _leave_server(trainer: Any) -> None:
     if client is not None:
         client.close_communicator()
         atexit.unregister(client.close_communicator)
+
+
+def on_cpu() -> bool:
+    """Whether there is no accelerator."""
+    return not torch.cuda.is_available()
+
+
+def quiet_libraries() -> None:
+    """Let only our own progress write to the terminal."""
+    # trl uses names of transformers that are deprecated; a user of wfdsl cannot fix that.
+    warnings.filterwarnings("ignore", message=".*_checkpointing.*deprecated", category=FutureWarning)
+    warnings.filterwarnings("ignore", message="You are importing from 'trl.experimental'")
+    disable_progress_bars()
+    transformers_logging.disable_progress_bar()
+
+
+def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate: bool, resumed: bool) -> GRPOConfig:
+    """TRL's arguments for a stage; those of [train.trl] cannot change the ones that keys of ours set.
+
+    Raises:
+        UsageError: [train.trl] has a key that TRL does not have, or a value that does not fit.
+    """
+    _require_trl(train.trl)
+    ours = {
+        **grpo_arguments(stage, train, folder),
+        "shuffle_dataset": False,
+        "beta": stage.beta,
+        "scale_rewards": stage.scale_rewards,
+        "num_generations_eval": 1,
+        "eval_strategy": "steps" if evaluate else "no",
+        "eval_steps": stage.eval_steps,
+        "eval_on_start": evaluate and not resumed,
+    }
+    ours["per_device_eval_batch_size"] = ours["per_device_train_batch_size"]
+    return GRPOConfig(**{"loss_type": "grpo", "save_total_limit": 3, **_computing(train), **train.trl, **ours})
+
+
+def grpo_arguments(stage: GrpoStage, train: TrainConfig, folder: Path) -> dict[str, Any]:
+    """The arguments that both of TRL's trainers of GRPO have.
+
+    The warm-up ends its first step at 1/n of the rate, where that of `cosine` is 0 in it: a whole iteration of
+    workflows would teach nothing.
+    """
+    lowest = _LOWEST_RATE if stage.lr_scheduler_type == "cosine" else 1.0
+    return {
+        **_stage_arguments(stage, train, folder),
+        "num_generations": stage.num_generations,
+        "max_completion_length": stage.max_completion_length,
+        "logging_steps": 1,
+        "lr_scheduler_type": "cosine_warmup_with_min_lr",
+        "lr_scheduler_kwargs": {"min_lr_rate": lowest},
+        "warmup_steps": 0.0 if stage.lr_scheduler_type == "constant" else stage.warmup_steps,
+    }
+
+
+def _require_trl(table: Mapping[str, Any]) -> None:
+    """Refuse keys of [train.trl] that TRL does not have, and values of another type than its own.
+
+    Raises:
+        UsageError: there is one.
+    """
+    types = get_type_hints(GRPOConfig)
+    for key, value in table.items():
+        if key not in types:
+            raise UsageError(f'train.trl has no key "{key}". {did_you_mean(key, types)}')
+        try:
+            TypeAdapter(types[key]).validate_python(value, strict=True)
+        except ValidationError as error:
+            raise UsageError(f"train.trl.{key}: {error.errors()[0]['msg']} (got {value!r})") from None
+    if (loss := table.get("loss_type", "grpo")) not in LOSSES:
+        raise UsageError(f"train.trl.loss_type: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}")
+
+
+def _computing(train: TrainConfig) -> dict[str, Any]:
+    """How passes are computed, where [train.trl] does not say it."""
+    return {
+        "bf16": not on_cpu(),
+        "activation_checkpointing": not on_cpu() if train.fsdp == "off" else not _fsdp_recomputes(train),
+    }
+
+
+def _stage_arguments(stage: Stage, train: TrainConfig, folder: Path) -> dict[str, Any]:
+    """TRL's arguments that all kinds of stages have.
+
+    Raises:
+        UsageError: the processes cannot share the completions of a step evenly.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    share = share_of(stage.batch_size, stage.per_device_train_batch_size or 1, processes)
+    micro = min(stage.per_device_train_batch_size or share, share)
+    return {
+        "output_dir": str(folder),
+        "use_cpu": on_cpu(),
+        "disable_tqdm": True,
+        "run_name": f"{folder.parent.name}-{folder.name}",
+        "seed": train.seed,
+        "dataloader_pin_memory": not on_cpu(),
+        "ddp_find_unused_parameters": False,
+        "max_steps": stage.max_steps,
+        "per_device_train_batch_size": micro,
+        "gradient_accumulation_steps": share // micro,
+        "learning_rate": stage.learning_rate,
+        "save_steps": stage.save_steps,
+        **_fsdp_arguments(train),
+    }
+
+
+def _fsdp_arguments(train: TrainConfig) -> dict[str, Any]:
+    """How weights are divided. FSDP2 keeps 32-bit weights and computes in 16 bits."""
+    if train.fsdp == "off":
+        return {}
+    return {
+        "fsdp": True,
+        "fsdp_config": {
+            "version": 2,
+            "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+            "state_dict_type": "FULL_STATE_DICT",
+            "cpu_ram_efficient_loading": True,
+            "activation_checkpointing": _fsdp_recomputes(train),
+            "cpu_offload": train.fsdp == "offload",
+        },
+        # Else each process keeps the whole gradient of all weights, undivided, until the last pass of a step. With
+        # offload this moves gradients to the machine's memory in each pass, where whole ones would fill the GPU.
+        "accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}},
+    }
+
+
+def _fsdp_recomputes(train: TrainConfig) -> bool:
+    """Whether FSDP recomputes activations, and not transformers.
+
+    Its way is the faster one, but PEFT 0.21 does not find the adapters in layers that FSDP has wrapped for it, and
+    saves none.
+    """
+    return train.fsdp != "off" and train.lora is None
+
+
+def sft_config(stage: SftStage, train: TrainConfig, folder: Path) -> SFTConfig:
+    """TRL's arguments for supervised steps, which read rows in order."""
+    computing = _computing(train)
+    return SFTConfig(
+        **_stage_arguments(stage, train, folder),
+        **{**computing, **{name: value for name, value in train.trl.items() if name in (*computing, "report_to")}},
+        lr_scheduler_type="cosine",
+        warmup_steps=0.05,
+        max_length=None,
+        train_sampling_strategy="sequential",
+        save_total_limit=3,
+    )
+
+
+def peft(lora: LoraConfig | None) -> Any:
+    """PEFT's arguments; None: all weights are trained."""
+    if lora is None:
+        return None
+    from peft import LoraConfig as Lora  # noqa: PLC0415  (an optional package)
+
+    return Lora(r=lora.r, lora_alpha=lora.lora_alpha, target_modules="all-linear", task_type="CAUSAL_LM")

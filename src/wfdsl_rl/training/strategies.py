@@ -6,9 +6,10 @@ alike, so its interval comes from resampling blocks of ten.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -16,38 +17,28 @@ from typing import Final, NamedTuple
 
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.statistics import Interval, rank_correlation
-from wfdsl.evaluation.workflow_statistics import WorkflowStatistics, statistics_of
-from wfdsl.language.workflow import Workflow
-from wfdsl_rl.scoring import right_share
-from wfdsl_rl.training.samples import read_samples
+from wfdsl.evaluation.workflow_statistics import Case, WorkflowStatistics, statistics_of
+from wfdsl_rl.training.samples import case_of, read_samples
 
 HEAD: Final = ("iterations", "valid", "accuracy", "steps", "topologies", "roles", "bits", "distinct", "new")
 _BLOCK: Final = 10
 """Iterations that are resampled together. Our choice."""
 _RESAMPLES: Final = 400
-_MEASURES: Final[dict[str, Callable[[WorkflowStatistics], float]]] = {
-    "pattern bits": lambda found: found.pattern_bits,
-    "distinct patterns": lambda found: found.distinct,
-    "steps": lambda found: found.mean_steps,
+_MEASURES: Final = {
+    "pattern bits": attrgetter("statistics.pattern_bits"),
+    "distinct patterns": attrgetter("statistics.distinct"),
+    "steps": attrgetter("statistics.mean_steps"),
 }
 
 
-class _Iteration(NamedTuple):
-    step: int
-    valid: float
-    accuracy: float | None
-    """Share of right answers among the graded ones; a completion counts once, however often it was run."""
-    workflows: list[Workflow]
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Some iterations in a row; `first` and `last` count from 0."""
 
     first: int
     last: int
     valid: float
     accuracy: float | None
+    """Share of right answers among the graded ones; a completion counts once, however often it was run."""
     new: int
     """Distinct workflows, subtasks apart, that no earlier window has."""
     statistics: WorkflowStatistics
@@ -62,7 +53,7 @@ class Window:
             f"{self.valid:.1%}",
             "-" if self.accuracy is None else f"{self.accuracy:.1%}",
             f"{found.mean_steps:.2f}",
-            ", ".join(f"{name} {count / total:.0%}" for name, count in Counter(found.topologies).most_common(2)),
+            ", ".join(f"{name} {count / total:.0%}" for name, count in islice(found.topologies.items(), 2)),
             ", ".join(roles) or "-",
             f"{found.pattern_bits:.2f}",
             f"{found.distinct:,}",
@@ -101,50 +92,40 @@ def strategies_of(folder: Path, *, every: int = _BLOCK) -> list[Strategies]:
     stages = sorted(path.parent for path in folder.glob("*/samples") if any(path.glob("step-*.jsonl.gz")))
     if not stages:
         raise UsageError(f"{folder} has no samples of a training: name the folder that wfdsl-train wrote (--out)")
-    return [_of_stage(stage.name, [*map(_read, sorted(stage.glob("samples/step-*")))], every) for stage in stages]
+    kept = {stage.name: map(read_samples, sorted(stage.glob("samples/step-*"))) for stage in stages}
+    read = {name: [(own[0]["step"], [*map(case_of, own)]) for own in files] for name, files in kept.items()}
+    return [_of_stage(name, iterations, every) for name, iterations in read.items()]
 
 
-def _read(path: Path) -> _Iteration:
-    rows = read_samples(path)
-    shares = [share for row in rows if (share := right_share(row["outcomes"])) is not None]
-    return _Iteration(
-        rows[0]["step"],
-        1 - sum(row["outcome"] == "invalid" for row in rows) / len(rows),
-        fmean(shares) if shares else None,
-        [Workflow.from_lists(**row["workflow"]) for row in rows if row["workflow"] is not None],
-    )
+def _window(iterations: Sequence[tuple[int, list[Case]]], seen: set[str]) -> Window:
+    """Iterations together; their patterns are added to those that were seen."""
+    cases = [case for _, own in iterations for case in own]
+    found = statistics_of(case.workflow for case in cases if case.workflow is not None)
+    known, new = [case.right for case in cases if case.right is not None], found.patterns.keys() - seen
+    seen |= new
+    accuracy, valid = fmean(known) if known else None, 1 - fmean(case.invalid for case in cases)
+    return Window(iterations[0][0], iterations[-1][0], valid, accuracy, len(new), found)
 
 
-def _of_stage(stage: str, iterations: Sequence[_Iteration], every: int) -> Strategies:
-    windows: list[Window] = []
+def _of_stage(stage: str, iterations: Sequence[tuple[int, list[Case]]], every: int) -> Strategies:
     seen: set[str] = set()
-    for at in range(0, len(iterations), every):
-        part = iterations[at : at + every]
-        flows = [flow for each in part for flow in each.workflows]
-        found = statistics_of(flows)
-        known = [each.accuracy for each in part if each.accuracy is not None]
-        valid, accuracy = fmean(each.valid for each in part), fmean(known) if known else None
-        windows.append(Window(part[0].step, part[-1].step, valid, accuracy, len(found.patterns.keys() - seen), found))
-        seen |= found.patterns.keys()
+    windows = [_window(iterations[at : at + every], seen) for at in range(0, len(iterations), every)]
     low = [window.valid < 0.95 for window in windows]
     after = len(low) - low[::-1].index(True) if True in low else 0
-    graded = [(statistics_of(each.workflows), each.accuracy) for each in iterations if each.accuracy is not None]
-    pairs = {name: [(of(found), accuracy) for found, accuracy in graded] for name, of in _MEASURES.items()}
-    correlations = {name: rank for name, own in pairs.items() if (rank := _correlated(own)) is not None}
+    ones = [_window([each], set()) for each in iterations]
+    correlations: dict[str, Interval] = {}
+    for name, measure in _MEASURES.items():
+        rank = _correlated([(measure(each), each.accuracy) for each in ones if each.accuracy is not None])
+        correlations |= {} if rank is None else {name: rank}
     return Strategies(stage, tuple(windows), windows[after].first if after < len(windows) else None, correlations)
 
 
 def _correlated(pairs: Sequence[tuple[float, float]]) -> Interval | None:
-    found = _rank(pairs)
-    if found is None or len(pairs) < 2 * _BLOCK:
+    if len(pairs) < 2 * _BLOCK or (found := rank_correlation(*zip(*pairs, strict=True))) is None:
         return None
-    draw, starts, resampled = Random(0), range(len(pairs) - _BLOCK + 1), []
-    for _ in range(_RESAMPLES):
-        chosen = [draw.choice(starts) for _ in range(len(pairs) // _BLOCK)]
-        resampled.append(_rank([pair for start in chosen for pair in pairs[start : start + _BLOCK]]))
-    ordered = sorted(each for each in resampled if each is not None)
+    draw, starts = Random(0), range(len(pairs) - _BLOCK + 1)
+    blocks = [[draw.choice(starts) for _ in range(len(pairs) // _BLOCK)] for _ in range(_RESAMPLES)]
+    resampled = ([pair for at in block for pair in pairs[at : at + _BLOCK]] for block in blocks)
+    ranks = (rank_correlation(*zip(*each, strict=True)) for each in resampled)
+    ordered = sorted(each for each in ranks if each is not None)
     return Interval(found, ordered[len(ordered) * 25 // 1000], ordered[len(ordered) * 975 // 1000])
-
-
-def _rank(pairs: Sequence[tuple[float, float]]) -> float | None:
-    return rank_correlation([value for value, _ in pairs], [accuracy for _, accuracy in pairs])

@@ -17,7 +17,7 @@ from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402
 
 if TYPE_CHECKING:
-    from wfdsl_rl.training.plan import Plan, Setup
+    from wfdsl_rl.training.plan import Setup
 
 pytestmark = [
     pytest.mark.slow,
@@ -52,7 +52,7 @@ def shown() -> list[str]:
     return re.findall(r"`--set ([^`]+)`", table)
 
 
-def trained_with(settings: list[str], trained: Setup, folder: Path) -> tuple[Plan, list[dict[str, Any]]]:
+def trained_with(settings: list[str], trained: Setup, folder: Path) -> tuple[Setup, list[dict[str, Any]]]:
     """The plan of a training with these settings, and the completions that were run in it."""
     (folder / "small.toml").write_text(SMALL, "utf-8")
     plan = read_plan(str(folder / "small.toml"), [setting.replace('"', "") for setting in settings])
@@ -61,7 +61,7 @@ def trained_with(settings: list[str], trained: Setup, folder: Path) -> tuple[Pla
         trained,
         train=replace(plan.train, model=model),
         prompt=plan.prompt,
-        conductor=plan.experiment.conductor,
+        experiment=plan.experiment,
         eval_tasks=(),
         out=folder / "out",
     )

@@ -190,6 +190,7 @@ def test_a_dry_run_of_the_paper_is_a_page_with_its_calls_and_what_is_missing(
         (["--resume", "nowhere"], "nowhere does not hold a training"),
         (["gym", "--resume", "nowhere"], "remove the experiment"),
         (["smollm2-135m", "--dry-run", "--stage", "pools"], "there is no stage 'pools'; train.stages has sft, base"),
+        (["gym", "--stage", "pools"], "there is no stage 'pools'; train.stages has base"),
         (["export", "nowhere", "-o", "out"], "nowhere does not hold a model"),
     ],
 )

@@ -13,6 +13,7 @@ from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.scoring import offer_of
+from wfdsl_rl.training.config import GrpoStage
 from wfdsl_rl.training.data import make_rows, offered, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan
 
@@ -50,7 +51,7 @@ def test_second_rounds_revise_questions_of_earlier_iterations_each_once(
 ) -> None:
     rows = make_rows(rows_setup(pool), tasks, count=16, seed=0)
 
-    found = with_second_rounds(rows, share=share, discount=0.25, per_step=4)
+    found = with_second_rounds(rows, GrpoStage(forced=share, prompts_per_step=4))
 
     revising = [row for row in found if row["revises"] is not None]
     assert [row["row"] for row in found] == list(range(16))
@@ -80,8 +81,11 @@ def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...]) -> None:
 def test_tasks_of_a_stage_are_read_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text('{"id": "a", "question": "What is 2 + 2?", "gold": "4"}\n', encoding="utf-8")
-    plan = read_plan("paper-7b", [f"train.stages.recursion.tasks={file}"])
+    missing: list[str] = []
+    plan = read_plan("paper-7b", [f"train.tasks={file}", f"train.stages.recursion.tasks={file}"])
 
-    assert [task.id for task in plan.tasks("recursion")] == ["own/a"]
-    with pytest.raises(UsageError, match=r"train\.stages\.recursion\.tasks: .*there is no such file"):
-        read_plan("paper-7b").tasks("recursion")
+    assert [task.id for task in plan.with_tasks(["recursion"]).stage_tasks["recursion"]] == ["own/a"]
+    with pytest.raises(UsageError, match=r"train\.tasks: .*there is no such file"):
+        read_plan("paper-7b").with_tasks(["recursion"])
+    assert read_plan("paper-7b").with_tasks(["recursion"], missing).all_tasks == ()
+    assert ["train.stages.recursion.tasks: " in line for line in missing] == [False, True]

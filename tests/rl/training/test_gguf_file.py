@@ -18,7 +18,7 @@ transformers = pytest.importorskip("transformers", reason="needs transformers, i
 pytest.importorskip("gguf", reason="needs gguf, in the extra rl")
 
 from tests.rl.training.random_model import make_model, make_tokenizer  # noqa: E402  (it needs torch)
-from wfdsl_rl.training.gguf_file import write_gguf  # noqa: E402  (it needs gguf)
+from wfdsl_rl.training.export import write_gguf  # noqa: E402  (it needs gguf)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

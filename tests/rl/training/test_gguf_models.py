@@ -15,7 +15,7 @@ from tests.rl.training.toy import write_model  # noqa: E402
 from wfdsl.workers import model_folder  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training.checkpoints import gguf_of, import_gguf, load_model  # noqa: E402
-from wfdsl_rl.training.gguf_file import write_gguf  # noqa: E402
+from wfdsl_rl.training.export import write_gguf  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

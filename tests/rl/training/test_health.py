@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,14 @@ from wfdsl.language.workflow import Step, Workflow
 from wfdsl_rl.scoring import CUT, Sample, Scored
 from wfdsl_rl.training.samples import (
     HealthChecks,
-    Iteration,
     SampleFiles,
+    calls_of,
+    case_of,
     collapse_of,
-    iteration_of,
+    figures_of,
     read_samples,
     warnings_for,
+    worker_share,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +68,11 @@ def first(count: int, **change: Any) -> Callable[[int], Any]:
 
 
 def codes(samples: list[Sample], entry: dict[str, Any] | None = None) -> set[str]:
-    return set(warnings_for(entry or {}, samples, iteration_of(samples)))
+    return set(warnings_for({**(entry or {}), **figures(samples)}, samples))
+
+
+def figures(samples: list[Sample]) -> dict[str, float]:
+    return figures_of(samples, [case_of(each.to_dict()) for each in samples])
 
 
 def test_a_training_that_goes_well_has_no_warning() -> None:
@@ -118,26 +125,21 @@ def test_a_reason_for_missing_scores_is_told_once_also_in_evaluations() -> None:
     assert ["down" in line for line in said] == [True, False]
 
 
-def recorded(name: str) -> list[Iteration]:
-    """The valid completions and calls of a training on the gym, by iteration."""
+def recorded(name: str) -> list[Counter[int]]:
+    """The calls of a training on the gym, by iteration and worker."""
     lines = (Path(__file__).parent / "recorded" / f"{name}.jsonl").read_text("utf-8").splitlines()
-    return [
-        Iteration(
-            each["step"],
-            each["valid"],
-            {kind: {int(worker): count for worker, count in calls.items()} for kind, calls in each["choices"].items()},
-            {},
-            0.0,
-        )
-        for each in map(json.loads, lines)
-    ]
+    found = [Counter[int]() for _ in lines]
+    for calls, line in zip(found, lines, strict=True):
+        for own in json.loads(line)["choices"].values():
+            calls.update({int(worker): count for worker, count in own.items()})
+    return found
 
 
 @pytest.mark.parametrize("name", ["collapse-34-iterations", "collapse-30-iterations"])
 def test_a_collapse_that_has_happened_is_seen_within_ten_iterations(name: str) -> None:
     """Trainings in which one worker got nearly all calls of every kind: at a high learning rate, without a KL term."""
     iterations = recorded(name)
-    begun = next(at for at, each in enumerate(iterations) if max(map(each.share, each.workers)) >= 0.9)
+    begun = next(at for at, each in enumerate(iterations) if max(worker_share(each, worker) for worker in each) >= 0.9)
 
     seen = [at for at in range(len(iterations)) if collapse_of(iterations[: at + 1]) is not None]
 
@@ -152,9 +154,9 @@ def test_a_training_that_did_not_collapse_is_not_warned_of() -> None:
 
 @pytest.mark.parametrize("worker", [{}, {"worker": 1}])
 def test_workers_that_were_always_asked_so_often_are_no_collapse(worker: dict[str, int]) -> None:
-    iterations = [iteration_of(batch(lambda number: worker, step=at)) for at in range(20)]
+    calls = calls_of(case_of(each.to_dict()) for each in batch(lambda number: worker))
 
-    assert collapse_of(iterations) is None
+    assert collapse_of([calls] * 20) is None
 
 
 def test_a_collapse_is_told_once() -> None:
@@ -170,9 +172,7 @@ def test_a_worker_that_does_not_fit_is_told_of_once_it_has_lasted() -> None:
 
 
 def test_figures_of_an_iteration_are_by_kind_of_question() -> None:
-    found = iteration_of(batch(lambda number: {"worker": number // 4 % 2 * 2}))
-
-    assert found.metrics() == {
+    assert figures(batch(lambda number: {"worker": number // 4 % 2 * 2})) == {
         "constant_groups": 0.0,
         "choice_entropy": 1.0,
         "worker_mismatch": 0.0,

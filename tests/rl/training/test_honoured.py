@@ -10,38 +10,29 @@ import pytest
 
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.training.data import make_rows
-from wfdsl_rl.training.plan import Setup, read_plan
+from wfdsl_rl.training.plan import read_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wfdsl_rl.training.plan import Setup
+
 PRESET = "smollm2-135m"
 
 
-def setup_of(tmp_path: Path, *settings: str) -> Setup:
-    plan = read_plan(PRESET, ["train.task_count=4", *settings])
-    return Setup(
-        train=plan.train,
-        prompt=plan.prompt,
-        max_steps=plan.max_steps,
-        conductor=plan.experiment.conductor,
-        question_for=plan.experiment.run.question_for,
-        pool=plan.pool,
-        tasks=plan.tasks(),
-        eval_tasks=(),
-        out=tmp_path,
-    )
+def setup_of(*settings: str) -> Setup:
+    return read_plan(PRESET, ["train.task_count=4", "train.eval_count=0", *settings]).with_tasks(["base"])
 
 
 def rows_of(setup: Setup) -> list[dict[str, Any]]:
     return make_rows(setup, setup.tasks, count=2, seed=0)
 
 
-def test_workers_that_are_left_out_are_neither_listed_nor_paid(tmp_path: Path) -> None:
-    whole, without = setup_of(tmp_path), None
+def test_workers_that_are_left_out_are_neither_listed_nor_paid() -> None:
+    whole, without = setup_of(), None
     name = whole.pool.entry(2).name
 
-    without = setup_of(tmp_path, f'conductor.without=["{name}"]')
+    without = setup_of(f'conductor.without=["{name}"]')
 
     assert set(whole.pool.indices) - set(without.pool.indices) == {2}
     assert {tuple(row["true"]) for row in rows_of(without)} == {tuple(without.pool.indices)}
@@ -55,8 +46,8 @@ def test_workers_that_are_left_out_are_neither_listed_nor_paid(tmp_path: Path) -
         (("run.question_for=first",), "question_for_first"),
     ],
 )
-def test_prompts_say_the_rules_of_the_training(settings: tuple[str, ...], text: str, tmp_path: Path) -> None:
-    setup = setup_of(tmp_path, "conductor.prompt=paper", *settings)
+def test_prompts_say_the_rules_of_the_training(settings: tuple[str, ...], text: str) -> None:
+    setup = setup_of("conductor.prompt=paper", *settings)
 
     assert all(setup.prompt.texts[text] in row["prompt"][-1]["content"] for row in rows_of(setup))
 
@@ -94,7 +85,7 @@ def test_the_first_and_the_last_iteration_learn(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="needs trl, in the extra rl")
     from transformers import get_scheduler
 
-    from wfdsl_rl.training.grpo import grpo_config
+    from wfdsl_rl.training.stages import grpo_config
 
     train = read_plan("paper-7b", ["train.trl={}"]).train
     for schedule in ("cosine", "constant", "constant_with_warmup"):

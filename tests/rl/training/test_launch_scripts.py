@@ -17,7 +17,7 @@ import pytest
 
 from tests.rl.training.qwen import seven
 from wfdsl_rl.cli.train import main
-from wfdsl_rl.training.plan import Plan, read_plan
+from wfdsl_rl.training.plan import Setup, read_plan
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "docs/examples/gpus").glob("*.sh"))}
@@ -60,7 +60,7 @@ class Launch(NamedTuple):
         return call, call.arguments[4:]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Setup:
         """The training."""
         experiment, *rest = self.training[1]
         assert rest[::2] == ["--set"] * (len(rest) // 2)

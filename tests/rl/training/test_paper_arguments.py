@@ -16,8 +16,8 @@ from tests.rl.training.toy import rows_setup  # noqa: E402
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS  # noqa: E402
 from wfdsl.tasks.task import Task  # noqa: E402
 from wfdsl_rl.training.data import make_rows  # noqa: E402
-from wfdsl_rl.training.grpo import grpo_config  # noqa: E402
 from wfdsl_rl.training.plan import read_plan  # noqa: E402
+from wfdsl_rl.training.stages import grpo_config  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
 PRESETS = ("paper-7b", "paper-3b")

@@ -19,7 +19,7 @@ from wfdsl.api import analyze  # noqa: E402
 from wfdsl.interpreter.running import run  # noqa: E402
 from wfdsl_rl.training.checkpoints import load_model  # noqa: E402
 from wfdsl_rl.training.data import stage_rows  # noqa: E402
-from wfdsl_rl.training.grpo import grpo_config  # noqa: E402
+from wfdsl_rl.training.stages import grpo_config  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,15 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl", "peft"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
+from tests.rl.training.random_model import make_model, make_tokenizer  # noqa: E402
 from tests.rl.training.test_training_interrupted import counting  # noqa: E402
 from tests.rl.training.toy import SKILL, TRAIN, a_pool, metrics, same, with_stage  # noqa: E402
 from wfdsl.api import analyze  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
+from wfdsl_rl.training.checkpoints import completions_of, ends_of  # noqa: E402
 from wfdsl_rl.training.config import LoraConfig, SftStage  # noqa: E402
+from wfdsl_rl.training.data import ROWS, rejection_sampled  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
-from wfdsl_rl.training.rejection import ROWS, rejection_sampled  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,6 +92,19 @@ def test_the_model_can_write_the_candidates_itself(trained: Setup, tmp_path: Pat
         assert text.split()[0] in SKILL  # the thought that only the model writes
         able += SKILL[kinds[row["task"]]][int(workflow[-1].worker)] > 0.5
     assert able > 0.6 * len(rows)
+
+
+def test_a_completion_ends_with_the_first_end_of_its_model() -> None:
+    tokenizer = make_tokenizer(["What is 2 times 3?"], vocabulary=300)
+    network = make_model(tokenizer, width=16, inner=16, layers=1, heads=2, seed=0)
+    network.generation_config.eos_token_id = list(range(0, len(tokenizer), 3))
+    chats = [[{"role": "user", "content": text}] for text in ("What is 2 times 3?", "3?")]
+
+    prompts, written, _ = completions_of(tokenizer, network, chats, 16, temperature=1.0, longest=5)
+
+    ends = {*ends_of(tokenizer, network)}
+    assert prompts == tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False)
+    assert all(not ends & {*ids[:-1]} and (len(ids) == 5 or ids[-1] in ends) for ids in written)
 
 
 def test_adapters_learn_from_workflows_and_then_from_rewards_and_are_exported(trained: Setup, tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from safetensors.torch import load_file  # noqa: E402
 
 from tests.rl.training.toy import PROMPT, same, samples, write_model  # noqa: E402
 from wfdsl.interpreter.journal_reading import summaries  # noqa: E402
-from wfdsl_rl.training.checkpoints import newest_complete  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -323,7 +322,8 @@ def begun(folder: Path, *settings: str) -> Iterator[Begun]:
         )
     try:
         deadline = time.monotonic() + 200
-        while newest_complete(folder / "out/base", 2) is None:
+        kept = (folder / "out/base").glob
+        while not (any(kept("checkpoint-*/wfdsl-prompt.json")) and any(kept("checkpoint-*/rng_state_1.pth"))):
             assert process.poll() is None, (folder / "stderr").read_text()
             assert time.monotonic() < deadline, (folder / "stderr").read_text()
             time.sleep(0.05)

@@ -101,7 +101,7 @@ def test_processes_that_cannot_share_completions_are_refused_as_at_a_start(
     with pytest.raises(UsageError, match="512 processes cannot share 256 completions evenly"):
         share_of(256, 8, 512)
     pytest.importorskip("trl", reason="needs trl, in the extra rl")
-    from wfdsl_rl.training.grpo import grpo_config
+    from wfdsl_rl.training.stages import grpo_config
 
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(UsageError) as refused:

@@ -37,8 +37,8 @@ from tests.rl.training.toy import (  # noqa: E402
 )
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.training.grpo import LOSSES  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
+from wfdsl_rl.training.stages import LOSSES  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

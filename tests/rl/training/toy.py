@@ -163,8 +163,7 @@ def rows_setup(pool: Pool, prompt: Prompt | None = None, **named: Any) -> Setup:
     """As much of a training as rows are made of."""
     from wfdsl_rl.training.plan import Setup
 
-    plain = {"train": TRAIN, "max_steps": 5, "tasks": TASKS, "eval_tasks": (), "out": Path("none")}
-    return Setup(pool=pool, prompt=prompt or a_prompt(), **{**plain, **named})
+    return Setup(pool=pool, prompt=prompt or a_prompt(), **{"train": TRAIN, "max_steps": 5, "tasks": TASKS, **named})
 
 
 def a_setup(out: Path) -> Setup:
