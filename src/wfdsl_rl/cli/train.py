@@ -139,13 +139,13 @@ def _run(plan: Setup, stages: Sequence[str], command: dict[str, Any], *, resume:
     try:
         from wfdsl.evaluation.trials import hash_of
         from wfdsl_rl.cli.train_output import Progress, figures
-        from wfdsl_rl.processes import OtherProcessEnded, join_processes
+        from wfdsl_rl.processes import joined
         from wfdsl_rl.training.pipeline import run_pipeline
         from wfdsl_rl.training.plan import run_options
     except ModuleNotFoundError as error:
         raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error
-    processes = join_processes(plan.train.processes)
     with ExitStack() as stack:
+        processes = stack.enter_context(joined(plan.train.processes))
         watched: dict[str, Any] = {"say": lambda _: None}
         if processes.is_first:
             progress = Progress(plan.train, stages)
@@ -163,18 +163,12 @@ def _run(plan: Setup, stages: Sequence[str], command: dict[str, Any], *, resume:
             "processes": processes.count,
             "command": command,
         }
-        try:
-            if resume:
-                processes.on_first(lambda: _require_same(plan.out, resolved))
-            last = run_pipeline(setup, stages, resume=resume, resolved=resolved)
-            for line in figures(setup.metrics_file, stages) if processes.is_first else ():
-                setup.say(line)
-            setup.say(f"done: {last}")
-            processes.leave()
-        except (OtherProcessEnded, KeyboardInterrupt):
-            if processes.is_first:
-                raise
-            return FAILED  # the first process says why
+        if resume:
+            processes.on_first(lambda: _require_same(plan.out, resolved))
+        last = run_pipeline(setup, stages, resume=resume, resolved=resolved)
+        for line in figures(setup.metrics_file, stages) if processes.is_first else ():
+            setup.say(line)
+        setup.say(f"done: {last}")
     return OK
 
 

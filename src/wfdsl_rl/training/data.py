@@ -37,17 +37,18 @@ from statistics import fmean
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
-from wfdsl.evaluation.baselines.teams import random_workflow
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import WorkerListing, list_workers
 from wfdsl.errors import UsageError
+from wfdsl.evaluation.baselines.baseline import random_workflow
 from wfdsl.files import read_json_lines, write_whole
 from wfdsl.language.completion import print_completion
 from wfdsl.settings import build_model
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.scoring import Row, require_scores, row_of
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.scoring import Row, require_scores
 from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import read_samples
@@ -79,7 +80,7 @@ def seed_of(train: TrainConfig, stage: str, *, more: int = 0) -> int:
 
 
 def make_rows(
-    setup: Setup, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = (), split: str = "train"
+    reward: Reward, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = (), split: str = "train"
 ) -> list[Row]:
     """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
@@ -88,16 +89,7 @@ def make_rows(
     """
     rows = []
     for number, task in enumerate(islice(_in_turns(tasks, seed), count)):
-        row = row_of(
-            task,
-            offered(setup.pool, pick, seed, number),
-            setup.prompt,
-            number=number,
-            max_steps=setup.max_steps,
-            access=setup.experiment.conductor.access,
-            question_for=setup.experiment.run.question_for,
-            split=split,
-        )
+        row = reward.row(task, number, offered(reward.pool, pick, seed, number), split=split)
         about = {"kind": task.kind, "domain": str(task.metadata.get("domain", ""))}
         rows.append({**row, **about, "revises": None, "weight": 1.0, "previous": None})
     return rows
@@ -156,19 +148,20 @@ def rejection_sampled(setup: Setup, name: str, model: tuple[Any, Any]) -> list[R
 async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) -> list[Row]:
     """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
     seed, count = seed_of(setup.train, name, more=_MORE), sft.candidates
-    rows = make_rows(setup, setup.tasks, count=sft.questions, seed=seed)
     reward, found = setup.reward(name), []
+    rows = make_rows(reward, setup.tasks, count=sft.questions, seed=seed)
     for begin in range(0, len(rows), _TOGETHER):
         some = rows[begin : begin + _TOGETHER]
         texts, cut = _written(setup, model, some, count) if sft.rows == "policy" else _random(setup, some, count)
-        samples = await reward.samples([row for row in some for _ in range(count)], texts, 0, cut)
+        asked = [row for row in some for _ in range(count)]
+        samples = await reward.samples(zip(asked, texts, cut, strict=True), 0)
         require_scores([sample.scored for sample in samples], 0)
         for at, row in enumerate(some):
             own = samples[at * count : (at + 1) * count]
             rewarded = [(each.reward, each) for each in own if each.reward is not None]
             worth, best = max(rewarded, key=lambda pair: pair[0], default=(0.0, None))
             if best is not None and best.scored.outcome != "invalid":
-                said = {"role": "assistant", "content": best.completion.rstrip("\n")}
+                said = {"role": "assistant", "content": best.rollout.completion.rstrip("\n")}
                 gain = worth - fmean(each for each, _ in rewarded)
                 found.append({"prompt": row["prompt"], "completion": [said], "task": row["task"], "gain": gain})
     return found
@@ -205,7 +198,7 @@ def stage_rows(setup: Setup, stage: str) -> list[Row]:
     """The rows of a GRPO stage, each read once."""
     config = setup.train.grpo(stage)
     rows = make_rows(
-        setup,
+        setup.reward(stage),
         setup.stage_tasks.get(stage, setup.tasks),
         count=config.max_steps * config.prompts_per_step,
         seed=seed_of(setup.train, stage),
@@ -220,7 +213,7 @@ def eval_rows(setup: Setup, stage: str) -> dict[str, list[Row]]:
         return {}
     config, tasks = setup.train.grpo(stage), setup.eval_tasks
     seed = seed_of(setup.train, stage, more=1)
-    rows = make_rows(setup, tasks, count=len(tasks), seed=seed, pick=config.pick, split="eval")
+    rows = make_rows(setup.reward(stage), tasks, count=len(tasks), seed=seed, pick=config.pick, split="eval")
     if not config.forced:
         return {"first": rows}
     second = [{**row, "row": len(rows) + row["row"], "revises": row["row"]} for row in rows]
