@@ -28,7 +28,7 @@ from wfdsl_rl.gym.questions import KINDS, Kind, draw
 from wfdsl_rl.gym.source import NAME, pools
 from wfdsl_rl.gym.start import PROMPT
 from wfdsl_rl.gym.world import WORKERS, Role, role_of
-from wfdsl_rl.training.checkpoints import load_model
+from wfdsl_rl.training.checkpoints import has_bfloat16, load_model
 
 T = TypeVar("T")
 _TOKENS: Final = 80
@@ -89,7 +89,7 @@ def measure(
         chats = [list(prompt.ask(item.text, listing, max_steps=max_steps)) for item in items[at : at + batch]]
         texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
         inputs = tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False)
-        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, has_bfloat16()):
             output = network.generate(**inputs, max_new_tokens=_TOKENS, pad_token_id=tokenizer.pad_token_id, **sampling)
         for item, row in zip(items[at : at + batch], output[:, inputs["input_ids"].shape[1] :], strict=True):
             ended = tokenizer.eos_token_id in row

@@ -30,7 +30,7 @@ from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
 from wfdsl.errors import UsageError
 from wfdsl_rl.reward import Listener, Reward
-from wfdsl_rl.training.checkpoints import completions_of, load_model, step_of
+from wfdsl_rl.training.checkpoints import completions_of, has_bfloat16, load_model, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
 from wfdsl_rl.training.plan import Setup
@@ -90,7 +90,7 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     if names := [name for name, is_set in refused.items() if is_set]:
         raise UsageError(f"--async: TRL's asynchronous trainer has no {', '.join(names)}; remove them, or --async")
     arguments = {
-        "bf16": not on_cpu(),
+        "bf16": has_bfloat16(),
         "gradient_checkpointing": not on_cpu(),
         "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),

@@ -26,7 +26,7 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.settings import did_you_mean
 from wfdsl_rl.reward import Listener
-from wfdsl_rl.training.checkpoints import ADAPTER, ends_of, load_merged, load_model, write_prompt
+from wfdsl_rl.training.checkpoints import ADAPTER, ends_of, has_bfloat16, load_merged, load_model, write_prompt
 from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, Stage, TrainConfig, share_of
 from wfdsl_rl.training.data import FirstRounds, eval_rows, read_rows, rejection_sampled, stage_rows
 from wfdsl_rl.training.plan import Setup
@@ -267,7 +267,7 @@ def _require_trl(table: Mapping[str, Any]) -> None:
 def _computing(train: TrainConfig) -> dict[str, Any]:
     """How passes are computed, where [train.trl] does not say it."""
     return {
-        "bf16": not on_cpu(),
+        "bf16": has_bfloat16(),
         "activation_checkpointing": not on_cpu() if train.fsdp == "off" else not _fsdp_recomputes(train),
     }
 

@@ -79,7 +79,9 @@ REVISING = GrpoStage(
     forced=0.5,
 )
 SFT = SftStage(kind="sft", rows="sft.jsonl", max_steps=300, prompts_per_step=32, learning_rate=4e-3, save_steps=1000)
-TRAIN = TrainConfig(model="new", tasks="toy", stages={"sft": SFT, "base": BASE, "recursion": REVISING})
+STAGES = {"sft": SFT, "base": BASE, "recursion": REVISING}
+TRAIN = TrainConfig(model="new", tasks="toy", stages=STAGES, trl={"bf16": False})
+"""Weights are compared, on whatever hardware."""
 
 
 def with_stage(train: TrainConfig, name: str, **changes: Any) -> TrainConfig:
@@ -154,6 +156,9 @@ learning_rate = 1e-6
 lr_scheduler_type = "constant"
 warmup_steps = 0.0
 max_completion_length = 40
+
+[train.trl]
+bf16 = false
 ''',
         encoding="utf-8",
     )
