@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wfdsl.grading.code import output_difference, read_result, same_result, shown
-from wfdsl.grading.sandbox.inside.values import dumps
+from wfdsl.grading.sandbox.inside.values import pack, to_json
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_outputs_that_differ(output: str, expected: str) -> None:
 
 def received(value: object) -> Any:
     """A result as it comes from a program."""
-    return read_result(json.loads(dumps(value, lambda _: [])))
+    return read_result(json.loads(to_json(pack(value, lambda _: []))))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from wfdsl.grading.code import run_tests
-from wfdsl.grading.sandbox.inside.values import dumps
+from wfdsl.grading.sandbox.inside.values import pack
 from wfdsl.grading.sandbox.isolation import Isolation
 from wfdsl.grading.sandbox.sandbox import Slot
 from wfdsl.grading.sandbox.usage import Usage
@@ -75,7 +75,7 @@ async def test_a_forged_reply_to_loading_or_to_a_call_is_wrong(is_loaded: bool, 
 
 @pytest.mark.parametrize("value", [HUGE, [HUGE], {HUGE: 1}, {"a": -HUGE}], ids=lambda value: type(value).__name__)
 async def test_a_result_with_an_integer_that_cannot_be_written_is_wrong(value: Any) -> None:
-    packed = dumps(value, lambda value: []).decode()
+    packed = json.dumps(pack(value, lambda value: []))
 
     found, reason = await outcome(LOADED, f'["result", {packed}, []]'.encode())
 

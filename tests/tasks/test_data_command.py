@@ -66,15 +66,6 @@ def test_select_writes_the_mix_and_its_manifest(tmp_path: Path, capsys: pytest.C
     assert said["ids"] == [task.id for task in load_tasks(out)]
 
 
-def test_select_takes_what_there_is_without_a_number(tmp_path: Path) -> None:
-    out = tmp_path / "mix.jsonl"
-
-    code = main(["select", *MIXED, "--out", str(out)])
-
-    assert code == 0
-    assert 0 < len(load_tasks(out)) < 960
-
-
 def test_formats_lists_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["formats"]) == 0
 

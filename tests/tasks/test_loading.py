@@ -208,12 +208,6 @@ def test_equal_rows_without_ids_are_numbered(tmp_path: Path) -> None:
             None,
             {"kind": "choice", "question": "Which?\n\nA. red\nB. blue", "gold": "B"},
         ),
-        (
-            {"q": "Which?", "c": {"text": ["x", "y"], "label": ["1", "2"]}, "a": "2"},
-            "question=q,gold=a,choices=c",
-            None,
-            {"question": "Which?\n\nA. x\nB. y", "gold": "B"},
-        ),
         ({"q": "Which?", "a": 2, "c": ["x", "y", "z"]}, "question=q,gold=a,choices=c", None, {"gold": "C"}),
         (
             {"q": "A haiku."},

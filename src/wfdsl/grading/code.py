@@ -20,7 +20,7 @@ from math import isclose, isnan
 from typing import Any, Final, get_args
 
 from wfdsl.grading.sandbox import Sandbox, SandboxFailed, SandboxMissing
-from wfdsl.grading.sandbox.inside.values import MALFORMED, dumps, from_json, to_json
+from wfdsl.grading.sandbox.inside.values import MALFORMED, pack, to_json
 from wfdsl.grading.sandbox.process import BrokenOffError, Inside, time_limit
 from wfdsl.grading.sandbox.sandbox import Slot
 from wfdsl.grading.verdict import Outcome, Verdict
@@ -121,7 +121,7 @@ async def _run_checker(program: str, tests: CodeTests, slot: Slot) -> Verdict:
 async def _run_together(program: str, tests: CodeTests, slot: Slot, why: str) -> Verdict:
     """Programs whose checking text has to be in their own process, where they could forge what it finds."""
     async with slot.processes("together", seconds=tests.timeout_s) as (inside,):
-        sent = to_json([tests.preamble, program, tests.checker, tests.entry_point])
+        sent = [tests.preamble, program, tests.checker, tests.entry_point]
         _, outcome, reason = await _exchange(inside, sent, tests.timeout_s, "found")
     if outcome != "right":
         raise _WrongError(reason)
@@ -179,8 +179,7 @@ async def _check_run(slot: Slot, source: str, timeout_s: float, given: str, expe
 
 async def _load(inside: Inside, program: str, tests: CodeTests, needed: list[str]) -> None:
     """Run the program's text, which has to define what is needed. Raises: _WrongError."""
-    sent = to_json([tests.preamble, program, needed])
-    kind, *rest = await _exchange(inside, sent, tests.timeout_s, "loaded", "raised")
+    kind, *rest = await _exchange(inside, [tests.preamble, program, needed], tests.timeout_s, "loaded", "raised")
     if kind == "raised":
         raise _WrongError(f"the program cannot be loaded: {_raised(rest)}")
     if not all(name in needed for name in rest[0]):
@@ -191,7 +190,7 @@ async def _load(inside: Inside, program: str, tests: CodeTests, needed: list[str
 
 async def _check_call(inside: Inside, tests: CodeTests, given: str, expected: str) -> None:
     """A call of the function that was loaded. Raises: _WrongError."""
-    request = dumps(["call", tests.entry_point, json.loads(given), {}], lambda _: [])  # JSON needs no handles
+    request = pack(["call", tests.entry_point, json.loads(given), {}], lambda _: [])  # JSON needs no handles
     kind, *rest = await _exchange(inside, request, tests.timeout_s, "result", "stuck", "raised")
     if kind == "raised":
         raise _WrongError(f"it raised {_raised(rest)}")
@@ -206,16 +205,16 @@ async def _check_call(inside: Inside, tests: CodeTests, given: str, expected: st
         raise _WrongError(f"the result is {shown(found)}, not {shown(wanted)}")
 
 
-async def _exchange(inside: Inside, payload: bytes, timeout_s: float, *kinds: str) -> list[Any]:
+async def _exchange(inside: Inside, request: list[Any], timeout_s: float, *kinds: str) -> list[Any]:
     """The reply to a request, of one of these kinds, with its contents.
 
     Taking the request in counts as time of the program. Raises: _WrongError.
     """
     async with _judged(timeout_s, inside):
-        await inside.send(payload)
+        await inside.send(to_json(request))
         received = await inside.receive()
     try:
-        kind, *rest = from_json(received)
+        kind, *rest = json.loads(received)
         is_reply = kind in kinds and len(rest) == len(_REPLIES[kind]) and all(map(isinstance, rest, _REPLIES[kind]))
     except MALFORMED:
         is_reply = False

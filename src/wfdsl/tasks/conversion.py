@@ -68,7 +68,7 @@ class Origin:
         if choices is not None:
             options, labels = options_of(choices)
             gold = letter_of(gold, options, labels) if kind in (None, "choice") else plain(gold)
-            asked = asked if _has_options(asked, options) else lettered(asked, options)
+            asked = lettered(asked, options)
             kind = kind or "choice"
         answer = plain(gold)
         if kind is None:
@@ -223,17 +223,11 @@ def letter_of(answer: object, options: Sequence[str], labels: Sequence[str] = ()
 
 
 def lettered(question: str, options: Sequence[str]) -> str:
-    """The question with its options below it, one per line: `A. first`."""
-    lines = (f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
-    return "\n".join([question.rstrip(), "", *lines])
-
-
-def _has_options(question: str, options: Sequence[str]) -> bool:
-    """Whether a question has all options, each after its letter."""
-    return all(
-        re.search(rf"\b{letter}\W{{1,3}}{re.escape(option.strip())}", question)
-        for letter, option in zip(ascii_uppercase, options, strict=False)
-    )
+    """The question with its options below it, one per line (`A. first`); as it is if each follows its letter there."""
+    pairs = list(zip(ascii_uppercase, options, strict=False))
+    if all(re.search(rf"\b{letter}\W{{1,3}}{re.escape(option.strip())}", question) for letter, option in pairs):
+        return question
+    return "\n".join([question.rstrip(), "", *(f"{letter}. {option}" for letter, option in pairs)])
 
 
 def _options_in(question: str) -> tuple[str, ...]:

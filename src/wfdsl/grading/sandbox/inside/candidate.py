@@ -9,10 +9,11 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+from json import loads as from_json
 from typing import TYPE_CHECKING
 
 from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, write_frame
-from wfdsl.grading.sandbox.inside.values import CannotTravelError, from_json, pack, to_json, unpack
+from wfdsl.grading.sandbox.inside.values import CannotTravelError, pack, to_json, unpack
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
     from types import CodeType
@@ -69,7 +70,7 @@ class Candidate:
         operation = getattr(operator, name, None) or getattr(builtins, name)
         try:
             result = operation(self.target(path), *arguments, **named)
-            return to_json(["result", pack(result, self.keep, 0), [pack(one, self.keep, 0) for one in arguments]])
+            return to_json(["result", pack(result, self.keep), [pack(one, self.keep) for one in arguments]])
         except CannotTravelError as problem:
             return to_json(["stuck", str(problem)])
         except BaseException as problem:  # noqa: BLE001  (whatever a program raises is its result)

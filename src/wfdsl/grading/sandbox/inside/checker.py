@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+from json import loads as from_json
 from typing import TYPE_CHECKING
 
 from wfdsl.grading.sandbox.inside.candidate import Candidate
 from wfdsl.grading.sandbox.inside.start import quiet_channels, read_frame, write_frame
-from wfdsl.grading.sandbox.inside.values import MALFORMED, CannotTravelError, dumps, from_json, to_json, unpack
+from wfdsl.grading.sandbox.inside.values import MALFORMED, CannotTravelError, pack, to_json, unpack
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
     from typing import Any
@@ -47,7 +48,7 @@ class Line:
         """A result of the program. Its exceptions are raised here, by the name of their nearest built-in class."""
         self.calls += 1
         try:
-            write_frame(self.outwards, dumps([operation, target, list(arguments), named], self._handle))
+            write_frame(self.outwards, to_json(pack([operation, target, list(arguments), named], self._handle)))
             return self._opened_reply(read_frame(self.inwards), arguments)
         except (FoundError, EOFError, CannotTravelError) as problem:
             self.broken = self.broken or problem  # whatever catches it in the checking text does not undo it

@@ -10,17 +10,11 @@ from __future__ import annotations
 
 import sys
 from json import dumps as write_json
-from json import loads as read_json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # start-up time: every program waits for imports
     from collections.abc import Callable
-    from typing import Any, TypeAlias
-
-    Handle: TypeAlias = Callable[[object], list[Any]]
-    """Keeps a value that cannot travel, and gives what is sent instead."""
-    Opened: TypeAlias = Callable[[list[Any]], object]
-    """Gives the proxy of a value that stayed on the other side."""
+    from typing import Any
 
 MALFORMED = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError)
 """What reading bytes that are not a value may raise."""
@@ -32,26 +26,16 @@ class CannotTravelError(Exception):
     """A value that the other side cannot be given."""
 
 
-def dumps(value: object, handle: Handle) -> bytes:
-    """A value as JSON. Raises: CannotTravelError."""
-    return to_json(pack(value, handle, 0))
-
-
 def to_json(packed: Any) -> bytes:
     """JSON of scalars and lists."""
     return write_json(packed).encode("ascii")
 
 
-def from_json(payload: bytes) -> Any:
-    """What is written there. Raises: ValueError."""
-    try:
-        return read_json(payload.decode("ascii"))
-    except RecursionError as problem:
-        raise ValueError("this is nested too deeply") from problem
+def pack(value: object, handle: Callable[[object], list[Any]], depth: int = 0) -> Any:
+    """Scalars as they are, everything else as [tag, content]; `handle` keeps what cannot travel, and says what is sent.
 
-
-def pack(value: object, handle: Handle, depth: int) -> Any:
-    """Scalars as they are, everything else as [tag, content]."""
+    Raises: CannotTravelError.
+    """
     if depth > MAX_DEPTH:
         raise CannotTravelError(f"a value is nested more than {MAX_DEPTH} levels deep")
     if value is None or value is True or value is False:
@@ -75,8 +59,11 @@ def pack(value: object, handle: Handle, depth: int) -> Any:
     return handle(value)
 
 
-def unpack(packed: Any, opened: Opened) -> Any:
-    """The other way round. Raises: one of MALFORMED, if these are not values."""
+def unpack(packed: Any, opened: Callable[[list[Any]], object]) -> Any:
+    """The other way round; `opened` gives what is there for a value that stayed on the other side.
+
+    Raises: one of MALFORMED, if these are not values.
+    """
     if not isinstance(packed, list):
         if isinstance(packed, dict):
             raise ValueError("an object without a tag")  # noqa: TRY004  (bytes that are not a value)
