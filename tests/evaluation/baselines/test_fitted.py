@@ -28,7 +28,7 @@ from .toys import Asked, Staff, specialists, staff, tasks
 KNOWS = {"ann": "red", "bob": "blue", "cy": "thing"}
 
 
-def routed(method: Any, count: int = 12, **settings: Any) -> Fitted:
+def routed(method: type[Fitted], count: int = 12, **settings: Any) -> Fitted:
     return method(tasks=tuple(tasks(count)), **settings)
 
 
