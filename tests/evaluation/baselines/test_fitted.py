@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from .toys import Asked, Staff, specialists, staff, tasks
 KNOWS = {"ann": "red", "bob": "blue", "cy": "thing"}
 
 
-def routed(method: Callable[..., Fitted], count: int = 12, **settings: Any) -> Fitted:
+def routed(method: type[Fitted], count: int = 12, **settings: Any) -> Fitted:
     return method(tasks=tuple(tasks(count)), **settings)
 
 
