@@ -63,7 +63,7 @@ class Rounds:
             question,
             listing,
             max_steps=settings.max_steps,
-            question_for=handle.environment.config.question_for,
+            question_for=handle.request.config.question_for,
             access=settings.config.access,
             effort=settings.config.effort,
         )
@@ -222,7 +222,7 @@ class Rounds:
         return f"the revision makes {wanted} calls, more than {factor:g} times the {first} of round 0"
 
     def _calls(self, workflow: Workflow) -> int:
-        return len(workflow) if self._handle.environment.config.run_dead_steps else graph_of(workflow).calls
+        return len(workflow) if self._handle.request.config.run_dead_steps else graph_of(workflow).calls
 
     def _log(self, number: int, result: RoundResult, written: tuple[Completion, ...], reason: str = "") -> RoundLog:
         numbering = tuple(sorted(self._listing.pool_indices.items()))
