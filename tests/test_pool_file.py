@@ -115,7 +115,7 @@ def test_files_that_cannot_be_read_are_told_apart(tmp_path: Path) -> None:
         ("missing.toml", "No such file"),
         (".toml", "No such file"),
         ("binary.toml", "not UTF-8 text"),
-        ("huge.toml", "at most 1,000,000 characters"),
+        ("huge.toml", "at most 1,048,576 characters"),
         ("folder.toml", "directory"),
     ]:
         with pytest.raises(UsageError, match=message):

@@ -35,7 +35,7 @@ TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "grading", "trai
 _T = TypeVar("_T")
 _KEY: Final = "wfdsl.option"
 _INTEGERS: Final = {"ge": -(2**63), "le": 2**63 - 1}  # what SQLite and TOML hold
-_LONGEST_FILE: Final = 1_000_000  # characters; our choice
+_LONGEST_FILE: Final = 1_048_576  # characters; our choice
 _SECRETS: Final = frozenset({"api_key", "key", "token"})
 
 

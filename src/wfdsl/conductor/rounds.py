@@ -63,7 +63,7 @@ class Rounds:
             question,
             listing,
             max_steps=settings.max_steps,
-            question_for=handle.environment.config.question_for,
+            question_for=handle.request.config.question_for,
             access=settings.config.access,
             effort=settings.config.effort,
         )
@@ -179,7 +179,7 @@ class Rounds:
 
     def _excess(self, workflow: Workflow) -> str:
         """Why a revision asks for too many calls; empty if it does not."""
-        factor, counts_all = self._settings.config.call_factor, self._handle.environment.config.run_dead_steps
+        factor, counts_all = self._settings.config.call_factor, self._handle.request.config.run_dead_steps
         if factor is None or not self._runs:
             return ""
         both = (self._runs[0].workflow, workflow)

@@ -16,7 +16,6 @@ from dataclasses import InitVar, dataclass, field, replace
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker
-from wfdsl.interpreter.config import RunConfig
 from wfdsl.interpreter.events import BudgetCharged, Delta, Event, FellBack, Listener, Path, Retried
 from wfdsl.interpreter.journal import RunJournal
 from wfdsl.interpreter.limits import (
@@ -61,9 +60,8 @@ class Environment:
     """What all calls of a run share, those of its nested runs included."""
 
     run_id: str
-    sample_id: str
-    """Distinguishes this run's calls from the same calls of other runs."""
-    config: RunConfig
+    longest_wait_s: float
+    """How long a call waits at most for another attempt."""
     clock: Clock
     limiters: tuple[ConcurrencyLimiter, ...] = ()
     """What calls pass before they reach a worker: this run's own limiter, and the one that several runs share."""
@@ -323,7 +321,7 @@ class CallPipeline:
             handle.replies.append(failure.rejected)
         if failure.status in _OVERLOADED:
             asked_s = failure.retry_after or 0.0
-            longest_s = handle.environment.config.longest_wait_s  # nothing is held back for a wait that no run makes
+            longest_s = handle.environment.longest_wait_s  # nothing is held back for a wait that no run makes
             self._limits.pace.refused(began, asked_s if asked_s <= longest_s else None)
 
     async def _reply(self, call: Call) -> Reply:
@@ -403,7 +401,7 @@ def _limits_of_wait(call: Call) -> tuple[float, float | None]:
     """How long a call may wait for another attempt, and the seconds that it has left."""
     environment: Environment = call.run.environment
     left = None if call.deadline is None else call.deadline - environment.clock.steady()
-    return environment.config.longest_wait_s, left
+    return environment.longest_wait_s, left
 
 
 async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None, handle: StepCall) -> None:

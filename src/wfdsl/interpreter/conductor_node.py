@@ -93,11 +93,11 @@ class ConductorCall(StepCall):
         Raises:
             WorkerFailure: it gave no usable reply.
         """
-        environment = replace(self.environment, listener=None)
+        environment, request = replace(self.environment, listener=None), self.request
         path = (*self.path, round_number, OWN_STEP)
         handle = StepCall(environment, path, self._own, messages)
-        settings = {**sampling_settings(environment.config.seed, path), **(settings or {})}
-        call = Call(messages, path, environment.sample_id, settings, self.level.deadline, None, handle)
+        settings = {**sampling_settings(request.config.seed, path), **(settings or {})}
+        call = Call(messages, path, request.sample_id, settings, self.level.deadline, None, handle)
         profile, clock = self._own, environment.clock
         self.environment.emit(CompletionStarted(path, profile.name, clock.now(), self.provider, profile.entry.model))
         try:

@@ -235,7 +235,7 @@ class Execution:
             StepStarted(path, profile.name, handle.started, entry.provider, entry.model, profile.conductor)
         )
         sink = None if environment.listener is None else handle
-        return handle, Call(messages, path, environment.sample_id, settings, deadline, sink, handle)
+        return handle, Call(messages, path, request.sample_id, settings, deadline, sink, handle)
 
     def _deadline(self) -> float | None:
         """When a step that starts now has to be over, on the event loop's clock."""

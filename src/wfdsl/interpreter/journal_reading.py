@@ -247,6 +247,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 STATUSES = ("done", "failed", "budget", "stopped", "suspended", "interrupted", "running")
 """What the status of a run in a list may be."""
+_FAILED = ("failed", "rejected")
 
 
 def _status(path: Path, status: str, owner: str | None) -> str:
@@ -353,6 +354,3 @@ class _Unfinished:
 
     def _inside(self, at: CallPath) -> list[Attempt]:
         return [call for call in self.calls if call.path[: len(at)] == at]
-
-
-_FAILED = ("failed", "rejected")

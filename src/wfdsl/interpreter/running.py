@@ -235,8 +235,7 @@ async def _run_request(
         own = () if config.concurrency is None else (ConcurrencyLimiter(config.concurrency),)
         environment = Environment(
             run_id=run_id,
-            sample_id=request.sample_id,
-            config=config,
+            longest_wait_s=config.longest_wait_s,
             clock=Clock(loop),
             limiters=own if limiter is None else (*own, limiter),
             budget=tracker,
