@@ -25,15 +25,16 @@ def _pool() -> Pool:
     return Pool([_entry("a", tags=("x",)), _entry("b", tags=("x", "y"), fallback="c"), _entry("c")])
 
 
-async def test_a_subset_has_the_same_workers_under_their_indices_and_no_fallback_beside_them() -> None:
+async def test_a_subset_has_the_same_workers_under_their_indices_or_new_ones_and_no_fallback_beside_them() -> None:
     pool = _pool()
-    part = pool.subset([2, 0])
+    part, renumbered = pool.subset([2, 0]), pool.subset([2, 0], renumber=True)
 
     assert (part.indices, part.names) == ((0, 2), ("a", "c"))
+    assert (renumbered.indices, renumbered.names) == ((0, 1), ("c", "a"))
     assert pool.subset([1]).entry(1).fallback is None
     assert pool.subset([1, 2]).entry(1).fallback == pool.entry(1).fallback == "c"
     async with pool.open():
-        assert part.worker(2) is pool.worker(2)
+        assert renumbered.worker(0) is pool.worker(2)
 
 
 def test_workers_that_are_not_there_are_told_apart_from_those_that_are() -> None:
@@ -41,6 +42,8 @@ def test_workers_that_are_not_there_are_told_apart_from_those_that_are() -> None
         _pool().entry(7)
     with pytest.raises(UsageError, match="has no worker 5"):
         _pool().subset([5])
+    with pytest.raises(UsageError, match='two workers called "a"'):
+        Pool([_entry("a")] * 2)
     with pytest.raises(UsageError, match="has no workers"):
         _pool().subset([])
 

@@ -1,7 +1,7 @@
 """Pools: workers by their index, from Python or by the name or file (TOML) under which they are found.
 
-A pool is a value: indices are positions, and a subset keeps them. Clients and local servers are built on first use and
-closed by `Pool.open()`.
+A pool is a value: indices are positions, and a subset keeps them unless asked to renumber. Clients and local servers
+are built on first use and closed by `Pool.open()`.
 
 Models have names instead of a file: `PROVIDER:MODEL`, several of them with commas, each with `@URL` if need be.
 `openai:gpt-5,openai:gpt-5-mini` is a pool of two workers, `openai:llama3@http://localhost:11434/v1` one on a server of
@@ -168,8 +168,8 @@ class Pool:
         """The indices of the workers with this tag, ascending."""
         return self._where(lambda entry: tag in entry.tags)
 
-    def subset(self, indices: Iterable[int]) -> Pool:
-        """The pool of these workers only, under their own indices.
+    def subset(self, indices: Iterable[int], *, renumber: bool = False) -> Pool:
+        """The pool of these workers only, under their own indices, or renumbered from 0 in the order given.
 
         Subsets share the clients and servers of the pool that they come from. A fallback that is not among the workers
         is left out: a workflow could reach a worker through it that it was not offered.
@@ -182,7 +182,7 @@ class Pool:
         for index, entry in chosen.items():
             if entry.fallback not in names:
                 chosen[index] = entry.model_copy(update={"fallback": None})
-        part = Pool(chosen, settings=self.settings, workers=self._given)
+        part = Pool(chosen.values() if renumber else chosen, settings=self.settings, workers=self._given)
         part._opened = self._opened
         return part
 
@@ -428,31 +428,28 @@ def _own_pool(name: str) -> Pool:
 
 
 def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:
+    named: dict[str, WorkerEntry] = {}
+    accounts: dict[str | None, WorkerEntry] = {}
     for entry in entries:
         if not isinstance(entry, WorkerEntry):
             raise UsageError(
                 f"a Pool is made of WorkerEntry values (got {entry!r}); for models by name write "
                 'Pool.load("openai:gpt-5"), for functions Pool.from_functions([...])'
             )
-    names = [entry.name for entry in entries]
-    if not names:
+        if entry.name in named:
+            raise UsageError(f'the pool "{pool}" has two workers called "{entry.name}": names must differ')
+        named[entry.name], first = entry, accounts.setdefault(entry.limits.account, entry)
+        if first.limits != entry.limits and entry.limits.account is not None:
+            raise UsageError(
+                f'the workers "{first.name}" and "{entry.name}" of the pool "{pool}" share the account '
+                f'"{entry.limits.account}", but not its limits; write the same limits for both'
+            )
+    if not named:
         raise UsageError(f'the pool "{pool}" has no workers: give it at least one [[pool.workers]]')
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f'the pool "{pool}" has two workers called "{name}": names must differ')
-    for entry in entries:
-        if entry.fallback is not None and (entry.fallback not in names or entry.fallback == entry.name):
-            others = ", ".join(name for name in names if name != entry.name) or "none"
+    for entry in named.values():
+        others = [name for name in named if name != entry.name]
+        if entry.fallback is not None and entry.fallback not in others:
             raise UsageError(
                 f'worker "{entry.name}" of the pool "{pool}" falls back on "{entry.fallback}", '
-                f"which is not another worker of the pool; there is: {others}"
+                f"which is not another worker of the pool; there is: {', '.join(others) or 'none'}"
             )
-    accounts: dict[str, WorkerEntry] = {}
-    for entry in entries:
-        if entry.limits.account is not None:
-            first = accounts.setdefault(entry.limits.account, entry)
-            if first.limits != entry.limits:
-                raise UsageError(
-                    f'the workers "{first.name}" and "{entry.name}" of the pool "{pool}" share the account '
-                    f'"{entry.limits.account}", but not its limits; write the same limits for both'
-                )
