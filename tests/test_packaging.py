@@ -40,7 +40,7 @@ from importlib.metadata import distribution, entry_points
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.api import analyze
 from wfdsl.installation import install_command
-from wfdsl.workers.pool import shipped_names
+from wfdsl.workers.pool import shipped_pools
 lists = 'model_id = [0, 1]\\nsubtasks = ["a", "b"]\\naccess_list = [[], [0]]'
 print(json.dumps({
     "package": wfdsl.__file__,
@@ -51,7 +51,7 @@ print(json.dumps({
     "scripts": {found.name: found.value for found in entry_points(group="console_scripts")},
     "completion": wfdsl.parse(lists).to_lists(),
     "file": analyze('step solve by 0: "Solve it."', form="wf").ok,
-    "pools": sorted(shipped_names()),
+    "pools": sorted(shipped_pools()),
     "install": install_command("eval"),
     "heavy": sorted({"torch", "openai", "anthropic"} & sys.modules.keys()),
 }))

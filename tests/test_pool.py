@@ -42,6 +42,8 @@ def test_workers_that_are_not_there_are_told_apart_from_those_that_are() -> None
         _pool().entry(7)
     with pytest.raises(UsageError, match="has no worker 5"):
         _pool().subset([5])
+    with pytest.raises(UsageError, match='two workers called "a"'):
+        Pool([_entry("a")] * 2)
     with pytest.raises(UsageError, match="has no workers"):
         _pool().subset([])
 

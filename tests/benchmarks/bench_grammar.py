@@ -62,7 +62,8 @@ async def samples(count: int, free: int) -> tuple[list[Sample], list[float]]:
     """So many completions under the grammar, and the first few of them asked for without it as well; what it costs."""
     server = LocalServer(ServedModel(str(model_file(WorkerEntry(name="conductor", provider="local")))))
     try:
-        async with openai.AsyncOpenAI(base_url=f"{await server.url()}/v1", api_key=server.key, max_retries=0) as client:
+        await server.connection()
+        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as client:
             kinds = [(index, kind) for index in range(count) for kind in (False, True) if kind or index < free]
             taken = [await sample(client, index, constrained=kind) for index, kind in kinds]
             return taken, [await overhead(client, index) for index in range(free)]

@@ -131,7 +131,7 @@ async def test_nobody_without_the_key_is_served() -> None:
     async with _small().open() as pool:
         worker: Any = pool.worker(0)
         await worker(call())
-        url = await worker.worker._server.url()
+        url = worker.worker._server.url
         stranger = WorkerEntry(name="s", provider="openai", model="local", base_url=f"{url}/v1")
         with pytest.raises(WorkerFailure, match="HTTP 401"):
             await Pool([stranger]).worker(0)(call())

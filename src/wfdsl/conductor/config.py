@@ -25,8 +25,6 @@ Effort: TypeAlias = Literal["minimal", "low", "medium", "high"]
 EFFORTS: Final[tuple[Effort, ...]] = ("minimal", "low", "medium", "high")
 DEFAULT_EFFORT: Final[Effort] = "medium"
 """What a Conductor with prices in its prompt is told unless an effort is given."""
-
-
 EFFORT_LIMITS: Final[dict[Effort | None, tuple[int | None, int | None]]] = {
     "minimal": (0, 1),
     "low": (0, 3),

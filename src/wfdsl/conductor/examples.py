@@ -185,12 +185,7 @@ def to_toml(name: str, examples: Iterable[Example]) -> str:
     """A set of examples as the file that `conductor.examples` names."""
     parts = [f"name = {json.dumps(name, ensure_ascii=False)}"]
     for example in examples:
-        parts += [
-            "",
-            "[[examples]]",
-            f"question = {_toml_text(example.question)}",
-            f"completion = {_toml_text(example.completion)}",
-        ]
+        parts += ["", "[[examples]]", *(f"{name} = {_toml_text(text)}" for name, text in row_of(example).items())]
     return "\n".join(parts) + "\n"
 
 

@@ -47,7 +47,7 @@ def shuffled_numbers(config: ConductorConfig, pool: Pool, question: str) -> Mapp
     """The pool's index of each number that is shown, from 0 upwards; None if the numbers are the indices."""
     if not config.shuffle:
         return None
-    shuffled = [index for index in pool.indices if index >= 0]  # below 0 is the root Conductor
+    shuffled = list(pool.indices)
     _random(config, question, "shuffle").shuffle(shuffled)
     return dict(enumerate(shuffled))
 

@@ -213,7 +213,11 @@ def model_entry(name: str, **settings: Any) -> WorkerEntry:
     provider, _, model = name.partition(":")
     own: dict[str, Any] = {"name": "conductor"}
     if provider in ("local", "transformers"):
-        _require_checkpoint(provider, Path(model))
+        # Any text that is not a folder may be a file or a Hugging Face model id.
+        folder, takes_gguf = Path(model), provider == "local"
+        if folder.is_dir() and not has_weights(folder) and (not takes_gguf or gguf_in(folder) is None):
+            lacking = f"no {CONFIGURATIONS[0]}{' and no GGUF file' if takes_gguf else ''}"
+            raise UsageError(f"{folder} is not a checkpoint: it has {lacking}; name the folder that holds one")
         own["max_tokens"] = MAX_TOKENS
     return _changed(entry_of_model(name, **own), settings)
 
@@ -240,14 +244,6 @@ def conductor_names() -> tuple[str, ...]:
     """The names of Conductors that come with plug-ins."""
     plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
     return tuple(name for plugin in plugins for name in plugin.load().names())
-
-
-def _require_checkpoint(provider: str, folder: Path) -> None:
-    """Refuse a folder without a model. Any other text may be a file or a Hugging Face model id."""
-    if not folder.is_dir() or has_weights(folder) or (provider == "local" and gguf_in(folder) is not None):
-        return
-    lacking = f"no {CONFIGURATIONS[0]}{' and no GGUF file' if provider == 'local' else ''}"
-    raise UsageError(f"{folder} is not a checkpoint: it has {lacking}; name the folder that holds one")
 
 
 def _changed(entry: WorkerEntry, given: Mapping[str, Any]) -> WorkerEntry:

@@ -93,11 +93,9 @@ def completion_of(reply: Reply, checked: Checked) -> Completion:
 
 def problems_of(checked: Checked) -> str:
     """The errors of a completion in short, as a re-ask carries them back."""
-    errors = [found for found in checked.diagnostics if found.is_error]
-    lines = [f"- {line}" for line in _lines(checked, errors_only=True)[:_MOST_PROBLEMS]]
-    if len(errors) > _MOST_PROBLEMS:
-        lines.append(f"- and {len(errors) - _MOST_PROBLEMS} more")
-    return "\n".join(lines)
+    errors = _lines(checked, errors_only=True)
+    more = [f"and {len(errors) - _MOST_PROBLEMS} more"] if len(errors) > _MOST_PROBLEMS else []
+    return "\n".join(f"- {line}" for line in [*errors[:_MOST_PROBLEMS], *more])
 
 
 def add_round(run: Run, log: RoundLog) -> Run:

@@ -117,7 +117,10 @@ def resolve(
         WorkflowError: the default workflow is not valid, or three lists cannot say it.
     """
     prompt = config.prompt if prompt is None else prompt
-    trained = None if entry is None else _beside_model(entry)
+    trained = None
+    if entry is not None and entry.provider in ("local", "transformers") and entry.model:
+        path = Path(entry.model).expanduser()
+        trained = load_prompt(path.parent if path.is_file() else path)  # a GGUF file is in its checkpoint's folder
     if trained is None and isinstance(prompt, str) and prompt not in shipped_prompts():
         trained = load_prompt(prompt)
         prompt = prompt if trained is None else None
@@ -142,14 +145,6 @@ def resolve(
         grammar=_fitted(config, entry, steps) if config.grammar == "on" else None,
         tool=workflow_tool(config.tool, entry, config.access, config.max_subtask),
     )
-
-
-def _beside_model(entry: WorkerEntry) -> TrainedPrompt | None:
-    """The prompt in the folder of an entry's model, if it has one; of a GGUF file, the folder that it is in."""
-    if entry.provider not in ("local", "transformers") or not entry.model:
-        return None
-    path = Path(entry.model).expanduser()
-    return load_prompt(path.parent if path.is_file() else path)
 
 
 def _loaded(prompt: str | Prompt | None, examples: str | None) -> Prompt:

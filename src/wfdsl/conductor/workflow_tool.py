@@ -39,12 +39,19 @@ class WorkflowTool:
         """The settings of a call that has to use the tool."""
         if self.form == "grammar":
             bounds: dict[str, Any] = {"max_prose": 0, "max_subtask": self.max_subtask, "access": self.access}
-            tool = _custom(openai_lark(indices, max_steps, recursion=recursion, **bounds))
+            grammar = openai_lark(indices, max_steps, recursion=recursion, **bounds)
+            shape = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
+            kind, takes = "custom", "Takes the workflow, as the three lists."
+            about: dict[str, Any] = {"format": shape}
         else:
-            tool = _function(_schema(indices, max_steps, self.access, recursion=recursion), recursion=recursion)
-        kind = tool["type"]
-        choice = {"type": kind, kind: {"name": NAME}}
-        return {"tools": [tool], "tool_choice": choice, "parallel_tool_calls": False}
+            kind, takes = "function", "Takes the workflow, step by step: what would be the entries of the three lists"
+            takes += f" at one place is one step.{' No steps: the answer is kept.' if recursion else ''}"
+            about = {"parameters": _schema(indices, max_steps, self.access, recursion=recursion), "strict": True}
+        return {
+            "tools": [{"type": kind, kind: {"name": NAME, "description": takes, **about}}],
+            "tool_choice": {"type": kind, kind: {"name": NAME}},
+            "parallel_tool_calls": False,
+        }
 
 
 def completing(model: Worker) -> Worker:
@@ -95,24 +102,6 @@ def completion_of_call(call: ToolCall) -> str:
 
 def _literal(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _custom(grammar: str) -> dict[str, Any]:
-    shape = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar}}
-    about = {"name": NAME, "description": "Takes the workflow, as the three lists.", "format": shape}
-    return {"type": "custom", "custom": about}
-
-
-def _function(schema: dict[str, Any], *, recursion: bool) -> dict[str, Any]:
-    keeps = " No steps: the answer is kept." if recursion else ""
-    about = {
-        "name": NAME,
-        "description": "Takes the workflow, step by step: what would be the entries of the three lists at one place is "
-        f"one step.{keeps}",
-        "parameters": schema,
-        "strict": True,
-    }
-    return {"type": "function", "function": about}
 
 
 def _schema(indices: Sequence[int], max_steps: int, access: AccessScheme, *, recursion: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import PROBE, Call, Message, Reply, Worker, WorkerFailure
@@ -49,25 +49,21 @@ class Ability(NamedTuple):
     """What the server did."""
 
 
-class _Trial(NamedTuple):
-    """How an ability is tried."""
-
-    call: Call
-    shown: Callable[[Reply, Sequence[str]], tuple[bool, str]]
-    """Whether the reply, and the pieces in which it came, show the ability; and what they show."""
+_Shown: TypeAlias = Callable[[Reply, Sequence[str]], tuple[bool, str]]
+"""Whether a reply, and the pieces in which it came, show an ability; and what they show."""
+_Trial: TypeAlias = tuple[Call, _Shown]
+"""How an ability is tried."""
 
 
 def price_bound(entry: WorkerEntry) -> tuple[int, float | None]:
     """The requests that `abilities_of` makes, and the most that they cost in US dollars; None: no price is known."""
-    calls = [each.call for each in _trials(entry).values() if each is not None]
-    usd = [entry.most_usd(*_most(entry, call)) or 0.0 for call in calls]
-    return len(calls), None if entry.prices is None else sum(usd)
-
-
-def _most(entry: WorkerEntry, call: Call) -> tuple[int, int]:
-    """Input and output tokens; a token is at least one byte."""
-    texts = [entry.system_prompt, str(call.settings), *(message["content"] for message in call.messages)]
-    return sum(len(text.encode()) for text in texts), _TOKENS + (entry.thinking_budget or 0)
+    calls = [trial[0] for trial in _trials(entry).values() if trial is not None]
+    usd = 0.0
+    for call in calls:
+        texts = [entry.system_prompt, str(call.settings), *(message["content"] for message in call.messages)]
+        input_bytes = sum(len(text.encode()) for text in texts)  # a token is at least one byte
+        usd += entry.most_usd(input_bytes, _TOKENS + (entry.thinking_budget or 0)) or 0.0
+    return len(calls), None if entry.prices is None else usd
 
 
 async def abilities_of(entry: WorkerEntry, worker: Worker) -> list[Ability]:
@@ -79,15 +75,15 @@ async def abilities_of(entry: WorkerEntry, worker: Worker) -> list[Ability]:
 async def _tried(name: str, worker: Worker, trial: _Trial | None) -> Ability:
     if trial is None:
         return Ability(name, ok=None, message="not known to this provider")
-    pieces: list[str] = []
+    (call, shown), pieces = trial, list[str]()
     try:
         async with asyncio.timeout(LONGEST_WAIT_S):
-            reply = await worker(trial.call._replace(on_delta=pieces.append))
+            reply = await worker(call._replace(on_delta=pieces.append))
     except TimeoutError:
         return Ability(name, ok=False, message=f"no complete reply within {LONGEST_WAIT_S:g} s")
     except (WorkerFailure, UsageError) as error:
         return Ability(name, ok=False, message=str(error))
-    return Ability(name, *trial.shown(reply, pieces))
+    return Ability(name, *shown(reply, pieces))
 
 
 def _trials(entry: WorkerEntry) -> Mapping[str, _Trial | None]:
@@ -99,19 +95,19 @@ def _trials(entry: WorkerEntry) -> Mapping[str, _Trial | None]:
     words = (entry.options.get("context") or _CONTEXT_TOKENS) - 2 * _TOKENS
     long = f"{_FILLER * (words // _FILLER_WORDS)}\n{PROBE}"
     has_tools = entry.provider in ("openai", "anthropic", "google")
-    return {
-        "system role": _Trial(_call(("system", "Be brief."), ("user", PROBE)), _answered),
-        "history": _Trial(_call(("user", PROBE), ("assistant", "ok"), ("user", PROBE)), _answered),
-        "alternation": _Trial(_call(("user", "Be brief."), ("user", PROBE)), _answered),
-        "streaming": _Trial(_call(("user", _MANY)), _streamed) if entry.stream else None,
-        "natural end": _Trial(_call(("user", PROBE)), _ends_as("stop")),
-        "token limit": _Trial(_call(("user", _MANY), max_tokens=_FEW_TOKENS), _ends_as("length", "out_of_tokens")),
-        "context": _Trial(_call(("user", long)), _has_read(words)),
-        "grammar": _Trial(_call(("user", PROBE), grammar=grammar), _wrote_by_grammar) if grammar else None,
-        "tools": _Trial(_call(("user", "Look up the word ok."), tools=[_TOOL], tool_choice="required"), _called)
-        if has_tools
-        else None,
+    found: dict[str, _Trial | None] = {
+        "system role": (_call(("system", "Be brief."), ("user", PROBE)), _answered),
+        "history": (_call(("user", PROBE), ("assistant", "ok"), ("user", PROBE)), _answered),
+        "alternation": (_call(("user", "Be brief."), ("user", PROBE)), _answered),
+        "streaming": (_call(("user", _MANY)), _streamed),
+        "natural end": (_call(("user", PROBE)), _ends_as("stop")),
+        "token limit": (_call(("user", _MANY), max_tokens=_FEW_TOKENS), _ends_as("length", "out_of_tokens")),
+        "context": (_call(("user", long)), _has_read(words)),
+        "grammar": (_call(("user", PROBE), grammar=grammar), _wrote_by_grammar),
+        "tools": (_call(("user", "Look up the word ok."), tools=[_TOOL], tool_choice="required"), _called),
     }
+    has = {"streaming": entry.stream, "grammar": bool(grammar), "tools": has_tools}
+    return {name: trial if has.get(name, True) else None for name, trial in found.items()}
 
 
 def _call(*said: tuple[str, str], **settings: object) -> Call:
@@ -129,7 +125,7 @@ def _streamed(reply: Reply, pieces: Sequence[str]) -> tuple[bool, str]:
     return len(pieces) > 1, f"the reply came in {len(pieces)} piece{'' if len(pieces) == 1 else 's'}"
 
 
-def _ends_as(*good: str) -> Callable[[Reply, Sequence[str]], tuple[bool, str]]:
+def _ends_as(*good: str) -> _Shown:
     """Whether a reply ends in a way that is known, and that is the right one."""
 
     def shown(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
@@ -140,7 +136,7 @@ def _ends_as(*good: str) -> Callable[[Reply, Sequence[str]], tuple[bool, str]]:
     return shown
 
 
-def _has_read(words: int) -> Callable[[Reply, Sequence[str]], tuple[bool, str]]:
+def _has_read(words: int) -> _Shown:
     """Whether the server counts at least as many tokens as there were words: some cut what is too long, silently."""
 
     def shown(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:

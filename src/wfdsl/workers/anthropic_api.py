@@ -9,7 +9,7 @@ from typing import Any, Final
 import anthropic
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Usage, Worker, WorkerFailure
+from wfdsl.protocols import Call, ToolCall, Usage, Worker, WorkerFailure
 from wfdsl.workers.call_settings import Sampling, split_system
 from wfdsl.workers.endings import word_of
 from wfdsl.workers.entry import WorkerEntry
@@ -19,7 +19,7 @@ from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.tool_calls import anthropic_messages, anthropic_tools
 
 _USUAL: Final = ("https://api.anthropic.com", "ANTHROPIC_API_KEY")
-_SDK: Final = Sdk(anthropic.AsyncAnthropic, anthropic.AnthropicError)
+_SDK: Final[Sdk] = (anthropic.AsyncAnthropic, anthropic.AnthropicError)
 _LEAST_THINKING_TOKENS: Final = 1024
 
 
@@ -51,23 +51,6 @@ def _output(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
     return found
 
 
-def _thinking(asked: Sampling) -> dict[str, Any] | None:
-    if asked.thinking_budget is None:
-        return None
-    if asked.tools or not asked.thinking_budget:
-        # With the results of tools, the API wants its thinking back, which no reply keeps.
-        return {"type": "disabled"}
-    return {"type": "enabled", "budget_tokens": asked.thinking_budget}
-
-
-def _randomness(asked: Sampling) -> dict[str, Any]:
-    """A model that thinks takes neither; a temperature is at most 1."""
-    if asked.thinking_budget:
-        return {}
-    temperature = None if asked.temperature is None else min(asked.temperature, 1.0)
-    return {"temperature": temperature, "top_p": asked.top_p}
-
-
 class MessagesAnswer(Answer):
     """A message, or the events of one."""
 
@@ -77,17 +60,24 @@ class MessagesAnswer(Answer):
     def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
         """The body of a message for this call. The API takes no seed."""
         system, messages = split_system(entry, call.messages)
+        budget, temperature, thinking = asked.thinking_budget, asked.temperature, None
+        if budget is not None:
+            # With the results of tools, the API wants its thinking back, which no reply keeps.
+            thinks = budget > 0 and not asked.tools
+            thinking = {"type": "enabled", "budget_tokens": budget} if thinks else {"type": "disabled"}
         return {
             "model": entry.model,
             "system": system or None,
             "messages": anthropic_messages(messages),
-            "max_tokens": asked.max_tokens + (asked.thinking_budget or 0),
+            "max_tokens": asked.max_tokens + (budget or 0),
             "stop_sequences": list(asked.stop) or None,
-            "thinking": _thinking(asked),
+            "thinking": thinking,
             "output_config": _output(entry, asked) or None,
             **anthropic_tools(call.settings),
             "stream": call.on_delta is not None or None,
-            **_randomness(asked),
+            # A model that thinks takes neither; a temperature is at most 1.
+            "temperature": None if budget or temperature is None else min(temperature, 1.0),
+            "top_p": None if budget else asked.top_p,
             **entry.extra_body,
         }
 
@@ -105,7 +95,8 @@ class MessagesAnswer(Answer):
         self._take({**delta, "usage": event.get("usage")})
         self._begin(index, mapping(event.get("content_block")))
         if isinstance(index, int) and index in self.calls:
-            self.calls[index].arguments += text(delta.get("partial_json"))
+            call = self.calls[index]
+            self.calls[index] = call._replace(arguments=call.arguments + text(delta.get("partial_json")))
         self.complete = self.ending != ""
         self.counted = self.counted or kind == "message_stop" or (self.complete and bool(event.get("usage")))
         new = text(delta.get("text")) if delta.get("type") == "text_delta" else ""
@@ -123,9 +114,8 @@ class MessagesAnswer(Answer):
         kind = text(block.get("type"))
         self.kinds.add({"tool_use": "tools", "redacted_thinking": "thinking"}.get(kind, kind))
         if kind == "tool_use" and isinstance(index, int):
-            call = self.calls[index]
-            call.id, call.name = text(block.get("id")), text(block.get("name"))
-            call.arguments = json.dumps(block["input"]) if block.get("input") else ""
+            given = json.dumps(block["input"]) if block.get("input") else ""
+            self.calls[index] = ToolCall(text(block.get("id")), text(block.get("name")), given)
 
     def _usage(self, bound: Usage) -> Usage:
         """Anthropic counts what it reads from the cache, and writes into it, apart from the other input."""

@@ -40,7 +40,7 @@ class Sampling:
 
 
 _NAMES = tuple(field.name for field in fields(Sampling))
-_OF_CALLS = ("grammar", "tools", "tool_choice", "parallel_tool_calls", "response_format")
+_UNSEEN = "[There are images here, which you cannot see.]"
 _CONTROL_TOKEN = re.compile(r"<(?=[|｜][^<>\s]{1,60}[|｜]>|/?s>|(?:start|end)_of_turn>)|\[(?=/?INST\])")
 """How the tokens begin that part messages in the chat templates of ChatML, Llama, Mistral, Gemma and DeepSeek."""
 
@@ -62,30 +62,25 @@ def sampling(entry: WorkerEntry, call: Call) -> Sampling:
     Raises:
         UsageError: the call brings a setting that no worker knows.
     """
-    own = Sampling(**{name: getattr(entry, name) for name in _NAMES if name not in _OF_CALLS})
     for name in call.settings:
         if name not in _NAMES:
             raise UsageError(f'a call cannot set "{name}"; it can set {", ".join(_NAMES)}')
-    if not call.settings:
-        return own
-    stop = call.settings.get("stop", own.stop)
-    return replace(own, **{**call.settings, "stop": (stop,) if isinstance(stop, str) else tuple(stop or ())})
+    own = {name: getattr(entry, name) for name in _NAMES if hasattr(entry, name)}
+    asked = {**own, **call.settings}
+    stop = asked["stop"]
+    return Sampling(**{**asked, "stop": (stop,) if isinstance(stop, str) else tuple(stop or ())})
 
 
 def split_system(entry: WorkerEntry, messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """The text of all system messages, the entry's own first, and copies of the other messages."""
+    """The text of all system messages, the entry's own first, and copies of the other messages, without images where
+    the worker cannot see them.
+    """
     system = [entry.system_prompt, *(message["content"] for message in messages if message["role"] == "system")]
-    rest = [_seen_by(entry, message) for message in messages if message["role"] != "system"]
+    rest = [message.copy() for message in messages if message["role"] != "system"]
+    for message in rest:
+        if not entry.images and message.pop("images", None) is not None:
+            message["content"] = f"{message['content']}\n\n{_UNSEEN}".lstrip()
     return "\n\n".join(filter(None, system)), rest
-
-
-def _seen_by(entry: WorkerEntry, message: Message) -> Message:
-    """A copy of a message, without images where the worker cannot see them."""
-    copied = message.copy()
-    if "images" in copied and not entry.images:
-        del copied["images"]
-        copied["content"] = f"{copied['content']}\n\n{UNSEEN}".lstrip()
-    return copied
 
 
 def with_system(entry: WorkerEntry, messages: Sequence[Message]) -> list[Message]:
@@ -98,9 +93,6 @@ def priced(entry: WorkerEntry, reply: Reply) -> Reply:
     """The reply with its cost by the entry's price list."""
     cost = entry.cost_usd(reply.usage)
     return replace(reply, paid_usd=cost, list_usd=cost)
-
-
-UNSEEN = "[There are images here, which you cannot see.]"
 
 
 def require_no_tools(call: Call, who: str) -> None:
@@ -172,10 +164,7 @@ async def in_time(call: Call, timeout_s: float | None = None) -> AsyncIterator[N
     except TimeoutError:
         if not clock.expired():
             raise
-        raise WorkerFailure(_too_late(call, own_end, timeout_s), retryable=True) from None
-
-
-def _too_late(call: Call, own_end: float | None, timeout_s: float | None) -> str:
-    if own_end is not None and (call.deadline is None or own_end <= call.deadline):
-        return f"no complete reply within {timeout_s:g} s; timeout_s in the pool allows more"
-    return "no complete reply before the deadline of the step or of the run"
+        late = "no complete reply before the deadline of the step or of the run"
+        if own_end == min(ends):
+            late = f"no complete reply within {timeout_s:g} s; timeout_s in the pool allows more"
+        raise WorkerFailure(late, retryable=True) from None

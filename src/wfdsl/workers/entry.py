@@ -190,8 +190,22 @@ class WorkerEntry(_Strict):
     @field_validator("base_url")
     @classmethod
     def _base_url_is_usable(cls, url: str | None) -> str | None:
-        if url is not None:
-            _check_url(url)
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            known = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        except ValueError:  # a port that is not one
+            known = False
+        if "@" in url:  # anywhere: what is before it may be a password, also where another slash precedes
+            raise ValueError("a password does not belong in a URL: use api_key_env or headers_env")
+        if not known or parts.fragment or not url.isprintable() or " " in url:
+            raise ValueError('this is not a URL: write it like "https://host/v1"')
+        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        if secret := next(filter(is_secret_name, names), None):
+            raise ValueError(f"the parameter {secret} looks like a secret: use api_key_env or headers_env")
+        if len(names) != len(set(names)):
+            raise ValueError("a parameter is given twice")
         return url
 
     @model_validator(mode="after")
@@ -228,23 +242,6 @@ class WorkerEntry(_Strict):
     def most_usd(self, input_tokens: int, output_tokens: int) -> float | None:
         """The most that this number of tokens can cost: all input is written into the cache."""
         return self.cost_usd(Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:  # a port that is not one
-        known = False
-    if "@" in url:  # anywhere: what is before it may be a password, also where another slash precedes
-        raise ValueError("a password does not belong in a URL: use api_key_env or headers_env")
-    if not known or parts.fragment or not url.isprintable() or " " in url:
-        raise ValueError('this is not a URL: write it like "https://host/v1"')
-    names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    if secret := next(filter(is_secret_name, names), None):
-        raise ValueError(f"the parameter {secret} looks like a secret: use api_key_env or headers_env")
-    if len(names) != len(set(names)):
-        raise ValueError("a parameter is given twice")
 
 
 class Options(_Strict):

@@ -39,22 +39,19 @@ class FunctionWorker:
         if call.settings.get("grammar") is not None:
             raise UsageError(f"{self!r} takes no grammar: leave it out, or give a worker that takes whole calls")
         require_no_tools(call, repr(self))
-        async with in_time(call):
-            text = await self._ask(call)
-        if not isinstance(text, str):
-            raise WorkerFailure(f"{self!r} returned {type(text).__name__}, not a text", retryable=False)
-        if call.on_delta is not None and text:
-            call.on_delta(text)
-        return Reply(text, ended(text, "stop"))
-
-    async def _ask(self, call: Call) -> str:
         try:
-            return await self._function([dict(message) for message in call.messages])
+            async with in_time(call):
+                text = await self._function([dict(message) for message in call.messages])
         except WfdslError:
             raise
         except Exception as error:
             what = traceback.format_exception_only(error)[-1].strip()  # also of an error that cannot be written
             raise WorkerFailure(f"{self!r} raised {what}", retryable=False) from error
+        if not isinstance(text, str):
+            raise WorkerFailure(f"{self!r} returned {type(text).__name__}, not a text", retryable=False)
+        if call.on_delta is not None and text:
+            call.on_delta(text)
+        return Reply(text, ended(text, "stop"))
 
     def __repr__(self) -> str:
         return f"FunctionWorker({_name(self._function)})"

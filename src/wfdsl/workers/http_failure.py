@@ -11,11 +11,11 @@ import errno
 import json
 import math
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import httpx2
 
@@ -25,10 +25,8 @@ from wfdsl.workers.redaction import Scrubber
 MAX_ERROR_BYTES: Final = 64 * 1024
 """What is read of an error's body: its beginning says what is wrong. Our choice."""
 
-_Result = TypeVar("_Result")
-
 _MAX_REASON_CHARS: Final = 500
-_MAX_FAILURE_CHARS: Final = 1000
+MAX_FAILURE_CHARS: Final = 1000
 _MAX_PAGE_CHARS: Final = 8192
 _ERROR_BODY_S: Final = 10.0
 """How long the beginning of an error's body is waited for. Our choice."""
@@ -73,22 +71,6 @@ _CURES: Final = {
 }
 
 
-async def with_failures(work: Awaitable[_Result], scrub: Scrubber) -> _Result:
-    """Await work over HTTP; what the client raises becomes a failure without secrets.
-
-    Raises:
-        WorkerFailure: the call failed.
-    """
-    try:
-        return await work
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        failure = _transport_failure(error)
-    except WorkerFailure as error:
-        failure = error
-    # Raised out here: as its context, the client's error would carry the request and the reply, and the key with them.
-    raise failure.saying(shortened(scrub(str(failure)), _MAX_FAILURE_CHARS))
-
-
 async def status_failure(response: httpx2.Response, scrub: Scrubber) -> WorkerFailure:
     """The failure of a response that is not a success, of whose body only the beginning is read."""
     raw, status = bytearray(), response.status_code
@@ -108,30 +90,29 @@ async def status_failure(response: httpx2.Response, scrub: Scrubber) -> WorkerFa
         cure = _CURES[402]
     elif status == 400 and _NO_SUCH_ROLE.search(reason):
         cure = "serve the model with a chat template that takes it; `wfdsl pools check --deep` says what else it lacks"
-    too_long = _is_too_long(status, _code(body), reason)
-    return WorkerFailure(
-        _sentence(f"HTTP {status}: {reason}", cure),
-        retryable=is_retryable(status) and _code(body) not in _FINAL_CODES and not too_long,
-        status=status,
-        retry_after=retry_after_s(response.headers),
-        too_long=too_long,
-    )
+    failure = _failure(_sentence(f"HTTP {status}: {reason}", cure), reason, _code(body), status)
+    failure.retry_after = retry_after_s(response.headers)
+    return failure
 
 
 def error_in_body(body: Mapping[str, Any]) -> WorkerFailure:
     """The failure for a reply with status 200 whose body says that it is an error."""
-    reason = _reason(dict(body)) or "no reason given"
-    code = _code(body)
+    reason, code = _reason(dict(body)) or "no reason given", _code(body)
     status = int(code) if _ERROR_STATUS.fullmatch(code) else None
-    too_long = _is_too_long(status or 400, code, reason)
-    retryable = code not in _FINAL_CODES and not too_long and (status is None or is_retryable(status))
-    said = f"the server answered with an error: {reason}"
+    return _failure(f"the server answered with an error: {reason}", reason, code, status)
+
+
+def _failure(said: str, reason: str, code: str, status: int | None) -> WorkerFailure:
+    """A failure that says whether the messages are too long, and whether the same request may succeed later.
+
+    OpenAI has a code for messages that are too long, others say it in words, llama.cpp with status 500. Status 529 is
+    Anthropic's "overloaded".
+    """
+    in_words = status in (None, 400, 500) and _TOO_LONG.search(reason) is not None
+    too_long = status == 413 or code == "context_length_exceeded" or in_words
+    may_pass = status is None or status >= 500 or status in _RETRYABLE_BELOW_500
+    retryable = may_pass and code not in _FINAL_CODES and not too_long
     return WorkerFailure(said, retryable=retryable, status=status, too_long=too_long)
-
-
-def is_retryable(status: int) -> bool:
-    """Whether the same request may succeed later. 529 is Anthropic's "overloaded"."""
-    return status >= 500 or status in _RETRYABLE_BELOW_500
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
@@ -147,7 +128,12 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return max(wait_s, 0.0) if math.isfinite(wait_s) else None
 
 
-def _transport_failure(error: httpx2.HTTPError | httpx2.InvalidURL) -> WorkerFailure:
+def failure_of(error: BaseException) -> WorkerFailure:
+    """The failure that an error of the HTTP client means; whatever has nothing to do with HTTP is raised again."""
+    if isinstance(error, WorkerFailure):
+        return error
+    if not isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
+        raise error
     sent, usable = not isinstance(error, _NEVER_SENT), not isinstance(error, _NEVER_USABLE)
     server = f"the server{_place(error)}"
     if _has_no_files_left(error):
@@ -176,12 +162,6 @@ def _place(error: Any) -> str:
     except (AttributeError, RuntimeError):  # it came before there was a request
         return ""
     return f" at {url.scheme}://{url.netloc.decode()}"
-
-
-def _is_too_long(status: int, code: str, reason: str) -> bool:
-    """Whether the messages are too long: OpenAI has a code for it, others say it in words."""
-    said = status in (400, 500) and bool(_TOO_LONG.search(reason))  # 500: llama.cpp
-    return status == 413 or code == "context_length_exceeded" or said
 
 
 def about_grammar(failure: WorkerFailure) -> WorkerFailure:

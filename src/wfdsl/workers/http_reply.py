@@ -38,13 +38,12 @@ class ReplyBody:
 
     async def is_stream(self) -> bool:
         """Whether it is a stream of events. Reads as much as is needed to tell."""
-        labelled = self._kind == "text/event-stream"
+        labelled, head = self._kind == "text/event-stream", b""
         async for piece in self._rest:
             self._start += piece
             head = self._start.removeprefix(_BYTE_ORDER_MARK).lstrip()
             if len(head) >= (1 if labelled else _LONGEST_FIELD_BYTES) or len(self._start) > MAX_ERROR_BYTES:
                 break
-        head = self._start.removeprefix(_BYTE_ORDER_MARK).lstrip()
         return not head.startswith((b"{", b"[")) if labelled else _FIRST_FIELD.match(head) is not None
 
     async def whole(self) -> dict[str, Any]:

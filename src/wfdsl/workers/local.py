@@ -15,7 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TextIO
+from typing import Final, NamedTuple, TextIO
 
 from pydantic import Field
 
@@ -39,7 +39,7 @@ from wfdsl.workers.openai_api import SDK, ChatAnswer
 from wfdsl.workers.registry import OpenWorkers
 
 _START_TIMEOUT_S: Final = 60.0
-_STOP_TIMEOUT_S: Final = 2.0
+_NO_LIMIT_S: Final = 1e9
 _SETTLE_S: Final = 0.2
 _LAST_WORDS_CHARS: Final = 400
 
@@ -117,7 +117,6 @@ class LocalWorker:
     def __init__(self, entry: WorkerEntry, server: LocalServer) -> None:
         self._entry = entry
         self._server = server
-        self._chat: tuple[str, HttpWorker] | None = None
 
     async def __call__(self, call: Call) -> Reply:
         """Answer once.
@@ -125,47 +124,33 @@ class LocalWorker:
         Raises:
             WorkerFailure: the server does not start, or there is no usable reply.
         """
-        call = call._replace(messages=as_content(call.messages))
-        chat = await self._chat_at(await self._server.url())
+        chat = HttpWorker(self._entry, ChatAnswer, await self._server.connection())
         try:
-            return await chat(call)
+            return await chat(call._replace(messages=as_content(call.messages)))
         except WorkerFailure:
             await self._server.settle()
             raise
-
-    async def _chat_at(self, url: str) -> HttpWorker:
-        """The client of the server as it runs now: one that died comes back at another address."""
-        if self._chat is not None and self._chat[0] == url:
-            return self._chat[1]
-        await self.aclose()
-        chat = HttpWorker(self._entry, ChatAnswer, Connection(self._entry, f"{url}/v1", self._server.key, SDK))
-        self._chat = (url, chat)
-        return chat
-
-    async def aclose(self) -> None:
-        """Close the connections; the server is shared."""
-        if self._chat is not None:
-            _, chat = self._chat
-            self._chat = None
-            await chat.aclose()
 
     def __repr__(self) -> str:
         return f"LocalWorker({self._entry.name!r})"
 
 
 class LocalServer:
-    """The server's process, seen from here. It starts when its address is asked for, again if it has died."""
+    """The server's process, seen from here. It starts when a connection is asked for, again if it has died."""
 
     def __init__(self, served: ServedModel) -> None:
         self._served = served
         self._starting = asyncio.Lock()
         self._process: Process | None = None
-        self._url = ""
+        self._connections: list[Connection] = []
+        """The last one is to the process that runs; earlier ones may still be in use."""
+        self.url = ""
+        """Where the server listens; one that was started again does so elsewhere."""
         self.key = secrets.token_urlsafe(24)
         """What callers must show, so that no other user of this machine is served."""
 
-    async def url(self) -> str:
-        """Where the server listens.
+    async def connection(self) -> Connection:
+        """The connection to the server as it runs now.
 
         Raises:
             WorkerFailure: it does not start.
@@ -173,8 +158,11 @@ class LocalServer:
         async with self._starting:
             if self._process is None or self._process.returncode is not None:
                 with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-                    self._url = await self._start(log)
-            return self._url
+                    self.url = await self._start(log)
+                # How long a call may take, its worker says.
+                about = WorkerEntry(name="local", provider="local", timeout_s=_NO_LIMIT_S)
+                self._connections.append(Connection(about, f"{self.url}/v1", self.key, SDK))
+            return self._connections[-1]
 
     async def settle(self) -> None:
         """After a failed call: if the process is dying, wait for its end, so that the next call starts a new one."""
@@ -184,10 +172,13 @@ class LocalServer:
                     await self._process.wait()
 
     async def aclose(self) -> None:
-        """End the process, by force if it does not go."""
+        """Close the connections, and end the process."""
         process, self._process = self._process, None
+        connections, self._connections = self._connections, []
         if process is not None:
             await _end(process)
+        for connection in connections:
+            await connection.aclose()
 
     async def _start(self, log: TextIO) -> str:
         process = await asyncio.create_subprocess_exec(
@@ -199,13 +190,19 @@ class LocalServer:
             stderr=log,
             start_new_session=True,  # Ctrl-C is for this process, which ends the server when it is no longer needed
         )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        line = b""
         try:
-            line = await _first_line(process, {**self._served._asdict(), "key": self.key})
-        except BaseException:
-            await _end(process)
-            raise
+            with suppress(TimeoutError, ConnectionError):
+                async with asyncio.timeout(_START_TIMEOUT_S):
+                    process.stdin.write(f"{json.dumps({**self._served._asdict(), 'key': self.key})}\n".encode())
+                    await process.stdin.drain()
+                    line = await process.stdout.readline()
+        finally:
+            if not line:
+                await _end(process)
         if not line:
-            await _end(process)
             log.seek(0)
             last_words = " ".join(log.read()[-_LAST_WORDS_CHARS:].split()) or "nothing"
             problem = f"{self._served.path} cannot be served; is it whole, and a model for llama.cpp?"
@@ -215,28 +212,8 @@ class LocalServer:
         return str(json.loads(line)["url"])
 
 
-async def _first_line(process: Process, asked: dict[str, Any]) -> bytes:
-    """What the server prints when it is ready; nothing if it ends, or is not ready in time."""
-    if process.stdin is None or process.stdout is None:
-        raise AssertionError("the server was started with pipes")
-    try:
-        async with asyncio.timeout(_START_TIMEOUT_S):
-            process.stdin.write(f"{json.dumps(asked)}\n".encode())
-            await process.stdin.drain()
-            return await process.stdout.readline()
-    except (TimeoutError, ConnectionError):
-        return b""
-
-
 async def _end(process: Process) -> None:
-    try:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        async with asyncio.timeout(_STOP_TIMEOUT_S):
-            await process.wait()
-    except TimeoutError:
-        pass
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    """End a process at once: it holds nothing that would be lost."""
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()

@@ -75,7 +75,7 @@ def runtime_of(folder: Path) -> Literal["local", "transformers"]:
     """
     if gguf_in(folder) is None:
         return "transformers"
-    only_transformers = _installed("torch", "transformers") and not _installed("xllamacpp")
+    only_transformers = all(map(find_spec, ("torch", "transformers"))) and find_spec("xllamacpp") is None
     return "transformers" if only_transformers and has_weights(folder) else "local"
 
 
@@ -112,7 +112,3 @@ def _plain(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}
-
-
-def _installed(*packages: str) -> bool:
-    return all(find_spec(package) is not None for package in packages)

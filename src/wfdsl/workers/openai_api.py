@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import openai
 
 from wfdsl.errors import UsageError
-from wfdsl.protocols import Call, Usage, Worker, WorkerFailure
+from wfdsl.protocols import Call, ToolCall, Usage, Worker, WorkerFailure
 from wfdsl.workers.call_settings import Sampling, split_system, with_grammar, with_system
 from wfdsl.workers.endings import word_of
 from wfdsl.workers.entry import Options, WorkerEntry
@@ -17,13 +17,13 @@ from wfdsl.workers.http_reply import ReplyBody, count, mapping, mappings, text
 from wfdsl.workers.http_worker import Answer, HttpWorker, Sdk, connection_of
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.text_policy import clean
-from wfdsl.workers.tool_calls import chat_messages, responses_input, responses_tools
+from wfdsl.workers.tool_calls import chat_message, responses_input, responses_tools
 
 _USUAL: Final = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "google": ("https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
 }
-SDK: Final = Sdk(openai.AsyncOpenAI, openai.OpenAIError)
+SDK: Final[Sdk] = (openai.AsyncOpenAI, openai.OpenAIError)
 
 
 def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG001  (every builder takes them)
@@ -32,12 +32,6 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
     Raises:
         UsageError: a setting or a key is missing or does not fit.
     """
-    _check_settings(entry)
-    answer = ResponsesAnswer if entry.api == "responses" else ChatAnswer
-    return HttpWorker(entry, answer, connection_of(entry, _USUAL[entry.provider], SDK))
-
-
-def _check_settings(entry: WorkerEntry) -> None:
     entry.options_as(Options)
     if entry.provider == "openai" and entry.thinking_budget is not None:
         raise UsageError(
@@ -46,12 +40,8 @@ def _check_settings(entry: WorkerEntry) -> None:
         )
     if entry.api == "responses" and (entry.stop or entry.provider != "openai"):
         raise UsageError(f'worker "{entry.name}": api = "responses" is OpenAI\'s own, and takes no stop texts')
-
-
-def _limit_field(entry: WorkerEntry) -> str:
-    if entry.token_limit_field != "auto":
-        return entry.token_limit_field
-    return "max_completion_tokens" if entry.provider == "openai" and entry.base_url is None else "max_tokens"
+    answer = ResponsesAnswer if entry.api == "responses" else ChatAnswer
+    return HttpWorker(entry, answer, connection_of(entry, _USUAL[entry.provider], SDK))
 
 
 def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
@@ -65,19 +55,38 @@ def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
     return {"extra_body": google, **body}
 
 
-class ChatAnswer(Answer):
+class _OpenAiAnswer(Answer):
+    names: ClassVar[tuple[str, str]]
+    """What the API calls the tokens that it reads and writes."""
+
+    def _usage(self, bound: Usage) -> Usage:
+        (read, written), counts = self.names, self.counts
+        asked = count(counts, f"{read}_tokens", bound.input_tokens)
+        said = count(counts, f"{written}_tokens", bound.output_tokens)
+        # Some servers leave thinking out of what was written, but none leaves it out of the total.
+        output = max(said, count(counts, "total_tokens") - asked)
+        thinking = max(count(counts.get(f"{written}_tokens_details"), "reasoning_tokens"), output - said)
+        details = counts.get(f"{read}_tokens_details")
+        cached = min(count(details, "cached_tokens"), asked)
+        return Usage(asked, output, thinking, cached, min(count(details, "cache_write_tokens"), asked - cached))
+
+
+class ChatAnswer(_OpenAiAnswer):
     """A chat completion, or the chunks of one."""
 
-    path = "/chat/completions"
+    path, names = "/chat/completions", ("prompt", "completion")
 
     @staticmethod
     def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
         """The body of a chat completion for this call."""
-        streams = call.on_delta is not None
+        streams, limit_field = call.on_delta is not None, entry.token_limit_field
+        if limit_field == "auto":
+            is_own = entry.provider == "openai" and entry.base_url is None
+            limit_field = "max_completion_tokens" if is_own else "max_tokens"
         return {
             "model": entry.model,
-            "messages": chat_messages(with_system(entry, call.messages)),
-            _limit_field(entry): asked.max_tokens + (asked.thinking_budget or 0),  # Google counts thinking in it
+            "messages": [chat_message(each) for each in with_system(entry, call.messages)],
+            limit_field: asked.max_tokens + (asked.thinking_budget or 0),  # Google counts thinking in it
             "temperature": asked.temperature,
             "top_p": asked.top_p,
             "seed": asked.seed,
@@ -123,32 +132,25 @@ class ChatAnswer(Answer):
         if message.get("tool_calls") or message.get("function_call"):
             self.kinds.add("tools")
         for place, piece in enumerate(mappings(message.get("tool_calls"))):
-            index = piece.get("index")
-            call, custom = self.calls[index if isinstance(index, int) else place], mapping(piece.get("custom"))
-            function = custom or mapping(piece.get("function"))
-            call.id = call.id or text(piece.get("id"))
-            call.name = call.name or text(function.get("name"))
-            call.arguments += text(function.get("input" if custom else "arguments"))
-            call.custom = call.custom or bool(custom)
+            index, custom = piece.get("index"), mapping(piece.get("custom"))
+            at, function = index if isinstance(index, int) else place, custom or mapping(piece.get("function"))
+            begun = self.calls.get(at, ToolCall("", "", ""))
+            self.calls[at] = ToolCall(
+                begun.id or text(piece.get("id")),
+                begun.name or text(function.get("name")),
+                begun.arguments + text(function.get("input" if custom else "arguments")),
+                begun.custom or bool(custom),
+            )
         self.ending = word_of(choice.get("finish_reason")) or self.ending
         self.model = text(body.get("model")) or self.model
         self.counts = dict(mapping(body.get("usage"))) or self.counts
         return new
 
-    def _usage(self, bound: Usage) -> Usage:
-        asked = count(self.counts, "prompt_tokens", bound.input_tokens)
-        completion = count(self.counts, "completion_tokens", bound.output_tokens)
-        # Some servers leave thinking out of completion_tokens, but none leaves it out of the total.
-        output = max(completion, count(self.counts, "total_tokens") - asked)
-        said = count(self.counts.get("completion_tokens_details"), "reasoning_tokens")
-        thinking = max(said, output - completion)
-        return Usage(asked, output, thinking, *_cached(self.counts.get("prompt_tokens_details"), asked))
 
-
-class ResponsesAnswer(Answer):
+class ResponsesAnswer(_OpenAiAnswer):
     """A response, or the events of one: the last event holds it whole."""
 
-    path = "/responses"
+    path, names = "/responses", ("input", "output")
 
     @staticmethod
     def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
@@ -179,13 +181,8 @@ class ResponsesAnswer(Answer):
             kind = text(item.get("type"))
             self.kinds.add("tools" if kind.endswith("_call") else {"reasoning": "thinking"}.get(kind, kind))
             if kind in _CALLS:
-                call = self.calls[place]
-                call.id, call.name, call.custom = (
-                    text(item.get("call_id")),
-                    text(item.get("name")),
-                    kind != "function_call",
-                )
-                call.arguments = text(item.get(_CALLS[kind]))
+                call_id, name, given = (text(item.get(field)) for field in ("call_id", "name", _CALLS[kind]))
+                self.calls[place] = ToolCall(call_id, name, given, kind != "function_call")
         self.model, self.counts = text(body.get("model")), dict(mapping(body.get("usage")))
         # Why it is incomplete says more than its status.
         reason = text(mapping(body.get("incomplete_details")).get("reason"))
@@ -199,18 +196,6 @@ class ResponsesAnswer(Answer):
         new = text(event.get("delta")) if kind == "response.output_text.delta" else ""
         self.said.append(new)
         return new
-
-    def _usage(self, bound: Usage) -> Usage:
-        asked = count(self.counts, "input_tokens", bound.input_tokens)
-        output = count(self.counts, "output_tokens", bound.output_tokens)
-        thinking = count(self.counts.get("output_tokens_details"), "reasoning_tokens")
-        return Usage(asked, output, thinking, *_cached(self.counts.get("input_tokens_details"), asked))
-
-
-def _cached(details: Any, asked: int) -> tuple[int, int]:
-    """The input tokens that were read from the cache, and those that were written into it."""
-    read = min(count(details, "cached_tokens"), asked)
-    return read, min(count(details, "cache_write_tokens"), asked - read)
 
 
 _LAST_EVENTS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})

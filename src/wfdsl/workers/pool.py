@@ -171,14 +171,18 @@ class Pool:
     def subset(self, indices: Iterable[int], *, renumber: bool = False) -> Pool:
         """The pool of these workers only, under their own indices, or renumbered from 0 in the order given.
 
-        Subsets share the clients and servers of the pool that they come from.
+        Subsets share the clients and servers of the pool that they come from. A fallback that is not among the workers
+        is left out: a workflow could reach a worker through it that it was not offered.
 
         Raises:
             UsageError: the pool has no worker of an index, or none is given.
         """
         chosen = {index: self.entry(index) for index in indices}
-        entries = dict(enumerate(chosen.values())) if renumber else chosen
-        part = Pool(_without_lost_fallbacks(entries), settings=self.settings, workers=self._given)
+        names = {None, *(entry.name for entry in chosen.values())}
+        for index, entry in chosen.items():
+            if entry.fallback not in names:
+                chosen[index] = entry.model_copy(update={"fallback": None})
+        part = Pool(chosen.values() if renumber else chosen, settings=self.settings, workers=self._given)
         part._opened = self._opened
         return part
 
@@ -211,12 +215,10 @@ class Pool:
 
     def _open_workers(self) -> OpenWorkers:
         try:
-            loop = asyncio.get_running_loop()
+            loop: Any = asyncio.get_running_loop()
         except RuntimeError:
-            return self._opened.setdefault(_NO_LOOP, OpenWorkers())
-        if loop not in self._opened:
-            self._opened[loop] = OpenWorkers(loop)
-        return self._opened[loop]
+            loop = None
+        return self._opened.setdefault(loop or _NO_LOOP, OpenWorkers(loop))
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
         return tuple(index for index, entry in self._entries.items() if wanted(entry))
@@ -226,10 +228,6 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def __contains__(self, member: object) -> bool:
-        """Whether this is an index, a name or an entry of the pool."""
-        return member in self._entries or any(member in (entry.name, entry) for entry in self)
 
     def __repr__(self) -> str:
         members = ", ".join(f"{index}={entry.name}" for index, entry in self._entries.items())
@@ -376,35 +374,38 @@ def names_a_file(path_or_name: str) -> bool:
     return path_or_name.endswith(".toml") or ("\0" not in path_or_name and Path(path_or_name).is_file())
 
 
-def shipped_names() -> tuple[str, ...]:
-    """The names of the pools that come with this package, sorted."""
-    return tuple(sorted(_shipped()))
+def shipped_pools() -> dict[str, Traversable]:
+    """The files of the pools that come with this package, by the pools' names."""
+    folder = files("wfdsl") / "pools"
+    return {Path(file.name).stem: file for file in folder.iterdir() if file.name.endswith(".toml")}
 
 
 def pool_names() -> tuple[str, ...]:
     """The names that `Pool.load` knows: shipped pools first, then those of plug-ins, which are imported for this."""
     plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
-    return (*shipped_names(), *(name for plugin in plugins for name in _names_of(plugin)))
+    return (*sorted(shipped_pools()), *(name for plugin in plugins for name in _names_of(plugin)))
 
 
 def _named_pool(name: str) -> Pool:
     """The shipped pool of this name, or a plug-in's."""
-    shipped = _shipped()
-    if name in shipped:
-        return parse_pool(shipped[name].read_text(encoding="utf-8"), f"{name}.toml")
+    shipped = shipped_pools().get(name)
+    if shipped is not None:
+        return parse_pool(shipped.read_text(encoding="utf-8"), f"{name}.toml")
     for plugin in entry_points(group=PLUGIN_GROUP, name=name.partition("/")[0]):
-        return _from_plugin(plugin, name)
+        try:
+            answer = plugin.load()
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f'the plug-in for the pool "{name}" cannot be loaded ({plugin.value}): {error}') from error
+        made = answer(name)
+        if not isinstance(made, Pool):
+            raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
+        return made
     known = pool_names()
     meant = did_you_mean(name, known)
     listed = f"{meant} Known: {', '.join(known)}" if not meant.startswith("Known") else meant
     raise UsageError(
         f'there is no pool "{name}", and no file of this name. {listed}; or a .toml file, or PROVIDER:MODEL'
     )
-
-
-def _shipped() -> dict[str, Traversable]:
-    folder = files("wfdsl") / "pools"
-    return {Path(file.name).stem: file for file in folder.iterdir() if file.name.endswith(".toml")}
 
 
 def _names_of(plugin: EntryPoint) -> tuple[str, ...]:
@@ -414,17 +415,6 @@ def _names_of(plugin: EntryPoint) -> tuple[str, ...]:
     except (ImportError, AttributeError):
         listed = None
     return (plugin.name,) if listed is None else tuple(listed())
-
-
-def _from_plugin(plugin: EntryPoint, name: str) -> Pool:
-    try:
-        answer = plugin.load()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f'the plug-in for the pool "{name}" cannot be loaded ({plugin.value}): {error}') from error
-    made = answer(name)
-    if not isinstance(made, Pool):
-        raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
-    return made
 
 
 def _own_pool(name: str) -> Pool:
@@ -438,40 +428,28 @@ def _own_pool(name: str) -> Pool:
 
 
 def _check_entries(entries: Iterable[WorkerEntry], pool: str) -> None:
+    named: dict[str, WorkerEntry] = {}
+    accounts: dict[str | None, WorkerEntry] = {}
     for entry in entries:
         if not isinstance(entry, WorkerEntry):
             raise UsageError(
                 f"a Pool is made of WorkerEntry values (got {entry!r}); for models by name write "
                 'Pool.load("openai:gpt-5"), for functions Pool.from_functions([...])'
             )
-    names = [entry.name for entry in entries]
-    if not names:
+        if entry.name in named:
+            raise UsageError(f'the pool "{pool}" has two workers called "{entry.name}": names must differ')
+        named[entry.name], first = entry, accounts.setdefault(entry.limits.account, entry)
+        if first.limits != entry.limits and entry.limits.account is not None:
+            raise UsageError(
+                f'the workers "{first.name}" and "{entry.name}" of the pool "{pool}" share the account '
+                f'"{entry.limits.account}", but not its limits; write the same limits for both'
+            )
+    if not named:
         raise UsageError(f'the pool "{pool}" has no workers: give it at least one [[pool.workers]]')
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f'the pool "{pool}" has two workers called "{name}": names must differ')
-    for entry in entries:
-        if entry.fallback is not None and (entry.fallback not in names or entry.fallback == entry.name):
-            others = ", ".join(name for name in names if name != entry.name) or "none"
+    for entry in named.values():
+        others = [name for name in named if name != entry.name]
+        if entry.fallback is not None and entry.fallback not in others:
             raise UsageError(
                 f'worker "{entry.name}" of the pool "{pool}" falls back on "{entry.fallback}", '
-                f"which is not another worker of the pool; there is: {others}"
+                f"which is not another worker of the pool; there is: {', '.join(others) or 'none'}"
             )
-    accounts: dict[str, WorkerEntry] = {}
-    for entry in entries:
-        if entry.limits.account is not None:
-            first = accounts.setdefault(entry.limits.account, entry)
-            if first.limits != entry.limits:
-                raise UsageError(
-                    f'the workers "{first.name}" and "{entry.name}" of the pool "{pool}" share the account '
-                    f'"{entry.limits.account}", but not its limits; write the same limits for both'
-                )
-
-
-def _without_lost_fallbacks(entries: Mapping[int, WorkerEntry]) -> dict[int, WorkerEntry]:
-    """A fallback outside the subset would let a workflow reach a worker that it was not offered."""
-    fine = {None, *(entry.name for entry in entries.values())}
-    return {
-        index: entry if entry.fallback in fine else entry.model_copy(update={"fallback": None})
-        for index, entry in entries.items()
-    }

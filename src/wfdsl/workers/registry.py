@@ -121,12 +121,13 @@ _EXTRAS: Final = {
     "llguidance": "torch",
 }
 """By package: the extra that installs it."""
-_GIVEN_BY_CALLER: Final = {"function": "give the function to Pool.from_functions"}
+_FUNCTION: Final = "function"
+"""The provider of functions, which are given to `Pool.from_functions`."""
 
 
 def providers() -> tuple[str, ...]:
     """Every provider that an entry may name, sorted."""
-    return tuple(sorted({*_BUILT_IN, *_GIVEN_BY_CALLER, *(found.name for found in entry_points(group=PLUGIN_GROUP))}))
+    return tuple(sorted({*_BUILT_IN, _FUNCTION, *(found.name for found in entry_points(group=PLUGIN_GROUP))}))
 
 
 def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
@@ -135,22 +136,23 @@ def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     Raises:
         UsageError: the provider is not known, or a key, a package or a setting is missing.
     """
-    return load_builder(entry)(entry, open_workers)
-
-
-def load_builder(entry: WorkerEntry) -> Builder:
-    """The builder of an entry's provider, with the packages that it needs.
-
-    Raises:
-        UsageError: the provider is not known, or a package is missing.
-    """
+    provider = entry.provider
+    if provider in _BUILT_IN:
+        found = EntryPoint(provider, _BUILT_IN[provider], PLUGIN_GROUP)
+    elif plugins := tuple(entry_points(group=PLUGIN_GROUP, name=provider)):
+        found = plugins[0]
+    else:
+        check_provider(entry)
+        given = "give the function to Pool.from_functions"
+        raise UsageError(f'worker "{entry.name}": provider {provider} cannot be set in a file; {given}')
     try:
-        return cast(Builder, _entry_point(entry).load())
+        build = cast(Builder, found.load())
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise
         what = f'worker "{entry.name}" needs the package {error.name}: {install_command(_EXTRAS[error.name])}'
         raise UsageError(what) from error
+    return build(entry, open_workers)
 
 
 def check_provider(entry: WorkerEntry) -> None:
@@ -166,15 +168,3 @@ def check_provider(entry: WorkerEntry) -> None:
         raise UsageError(
             f'worker "{entry.name}": there is no provider "{entry.provider}".{meant} Known: {", ".join(known)}'
         )
-
-
-def _entry_point(entry: WorkerEntry) -> EntryPoint:
-    provider = entry.provider
-    if provider in _BUILT_IN:
-        return EntryPoint(provider, _BUILT_IN[provider], PLUGIN_GROUP)
-    for found in entry_points(group=PLUGIN_GROUP, name=provider):
-        return found
-    check_provider(entry)
-    raise UsageError(
-        f'worker "{entry.name}": provider {provider} cannot be set in a file; {_GIVEN_BY_CALLER[provider]}'
-    )

@@ -86,9 +86,9 @@ class _Pieces:
 
     def __init__(self, sink: Callable[[str], None], max_chars: int, *, strip_thinking: bool) -> None:
         self._sink = sink
+        self._strips = strip_thinking
         self._thinks = "" if strip_thinking else None
         """The thinking so far; None outside of it."""
-        self._waits_for_text = False
         self._max_chars = max_chars
         self._shown_chars = 0
         self._held = ""
@@ -100,20 +100,15 @@ class _Pieces:
         # The second half of a surrogate pair may come with the next piece.
         split = len(text) - (text[-1:] != "" and _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1])
         self._held = text[split:]
-        visible = self._after_thinking(clean(text[:split]))
-        self._show(visible[: self._max_chars - self._shown_chars])
-
-    def _after_thinking(self, text: str) -> str:
+        visible = clean(text[:split])
         if self._thinks is not None:
-            searched, said = len(self._thinks), self._thinks + text
+            searched, said = len(self._thinks), self._thinks + visible
             end = reasoning_end(said, searched)
-            text = said[end.end() :] if end else ""
+            visible = said[end.end() :] if end else ""
             self._thinks = None if end else said
-            self._waits_for_text = bool(end)
-        if self._waits_for_text:
-            text = text.lstrip()
-            self._waits_for_text = not text
-        return text
+        if self._strips and not self._shown_chars:
+            visible = visible.lstrip()
+        self._show(visible[: self._max_chars - self._shown_chars])
 
     def finish(self, text: str) -> None:
         """Show what the pieces lacked: a held half, and the mark of a cut."""

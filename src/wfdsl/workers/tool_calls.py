@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from wfdsl.protocols import Call, Message, Reply, ToolCall
@@ -17,23 +17,9 @@ _INPUT: Final = "input"
 _INPUT_SCHEMA: Final = {"type": "object", "properties": {_INPUT: {"type": "string"}}, "required": [_INPUT]}
 
 
-@dataclass(slots=True)
-class CalledTool:
-    """A call of a tool, which may come in pieces."""
-
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-    custom: bool = False
-
-    def whole(self) -> ToolCall:
-        """The call; a function that is given nothing is given an empty object."""
-        return ToolCall(self.id, self.name, self.arguments or ("" if self.custom else "{}"), self.custom)
-
-
 def with_tool_calls(call: Call, reply: Reply) -> Reply:
     """The reply, with its tool calls only if they are whole and the call offered tools; those of custom tools as such,
-    also where the API has had to make functions of them.
+    also where the API has had to make functions of them. A function that is given nothing is given an empty object.
     """
     if not reply.tool_calls:
         return reply
@@ -41,13 +27,18 @@ def with_tool_calls(call: Call, reply: Reply) -> Reply:
     if not tools or call.settings.get("tool_choice") == "none" or reply.finish not in ("stop", "tool_calls"):
         return replace(reply, tool_calls=())
     custom = {tool["custom"]["name"] for tool in tools if tool["type"] == "custom"}
-    calls = (_as_custom(each) if each.name in custom and not each.custom else each for each in reply.tool_calls)
-    return replace(reply, tool_calls=tuple(calls), finish="tool_calls")
+    calls = tuple(_whole(each, is_custom=each.name in custom) for each in reply.tool_calls)
+    return replace(reply, tool_calls=calls, finish="tool_calls")
 
 
-def _as_custom(call: ToolCall) -> ToolCall:
-    given = _object(call.arguments).get(_INPUT)
-    return call._replace(arguments=given if isinstance(given, str) else call.arguments, custom=True)
+def _whole(call: ToolCall, *, is_custom: bool) -> ToolCall:
+    if call.custom:
+        return call
+    arguments = call.arguments or "{}"
+    if not is_custom:
+        return call._replace(arguments=arguments)
+    given = _object(arguments).get(_INPUT)
+    return call._replace(arguments=given if isinstance(given, str) else arguments, custom=True)
 
 
 def _object(arguments: str) -> dict[str, Any]:
@@ -63,12 +54,8 @@ def _calls(message: Message) -> list[ToolCall]:
     return [ToolCall(**call) for call in message.get("tool_calls", ())]
 
 
-def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages of the chat API."""
-    return [_chat_message(message) for message in messages]
-
-
-def _chat_message(message: Message) -> dict[str, Any]:
+def chat_message(message: Message) -> dict[str, Any]:
+    """A message of the chat API."""
     found: dict[str, Any] = {"role": message["role"], "content": message["content"]}
     if "images" in message:
         images = [{"type": "image_url", "image_url": {"url": url}} for url in message["images"]]

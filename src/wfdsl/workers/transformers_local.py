@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -55,9 +55,8 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
             f'worker "{entry.name}" needs a model: set model to a local directory or a Hugging Face model id'
         )
     options = entry.options_as(_Options)
-    key = ("transformers", entry.model, options.device, options.dtype, options.batch)
-    engine = open_workers.shared(key, lambda: Engine(entry.model, options.device, options.dtype, options.batch))
-    return TransformersWorker(entry, engine, options.template)
+    key = (entry.model, options.device, options.dtype, options.batch)
+    return TransformersWorker(entry, open_workers.shared(key, lambda: Engine(*key)), options.template)
 
 
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -154,28 +153,28 @@ class Engine:
             del self._running[batch]
 
     def _generate(self, batch: _Batch) -> list[Reply]:
+        asked = batch.asked
         try:
             model, tokenizer = self._load()
-            inputs = _encode(tokenizer, batch.prompts).to(model.device)
+            texts = [
+                tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **template)
+                for messages, template in batch.prompts
+            ]
+            shape = {"return_tensors": "pt", "padding": True, "return_token_type_ids": False}
+            inputs = tokenizer(texts, add_special_tokens=False, **shape).to(model.device)
+            settings = _settings(batch, tokenizer, model.generation_config)
+            if asked.grammar is not None:  # in llguidance's dialect
+                if self._grammar_tokenizer is None:
+                    self._grammar_tokenizer = grammar_tokenizer(tokenizer, vocabulary=model.config.vocab_size)
+                held = GrammarLogits(self._grammar_tokenizer, asked.grammar, inputs["input_ids"].shape[1])
+                settings["logits_processor"] = [held]
             with torch.random.fork_rng(), torch.inference_mode():
-                if batch.asked.seed is not None:
-                    torch.manual_seed(batch.asked.seed)
-                settings = _settings(batch, tokenizer, model.generation_config) | self._constraint(
-                    batch.asked.grammar, inputs
-                )
+                if asked.seed is not None:
+                    torch.manual_seed(asked.seed)
                 output = model.generate(**inputs, **settings)
         except (RuntimeError, ValueError, IndexError, OSError) as error:
             raise WorkerFailure(f"{self._name} cannot generate: {error}", retryable=False) from error
-        return _replies(tokenizer, inputs, output, batch.asked, self._name)
-
-    def _constraint(self, grammar: str | None, inputs: Any) -> dict[str, Any]:
-        """What holds `generate` to a grammar, which is in llguidance's dialect."""
-        if grammar is None:
-            return {}
-        model, tokenizer = self._load()
-        if self._grammar_tokenizer is None:
-            self._grammar_tokenizer = grammar_tokenizer(tokenizer, vocabulary=model.config.vocab_size)
-        return {"logits_processor": [GrammarLogits(self._grammar_tokenizer, grammar, inputs["input_ids"].shape[1])]}
+        return _replies(tokenizer, inputs, output, asked, self._name)
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
@@ -204,28 +203,15 @@ _TOP_K_OF_TRANSFORMERS = 50
 """What transformers cuts the distribution to by default. A temperature means the whole distribution."""
 
 
-class _UntilCancelled(transformers.StoppingCriteria):  # type: ignore[misc,unused-ignore]
-    def __init__(self, stop: threading.Event) -> None:
-        self._stop = stop
-
-    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:  # noqa: ARG002  (transformers' signature)
-        return torch.full((input_ids.shape[0],), self._stop.is_set(), device=input_ids.device, dtype=torch.bool)
-
-
-def _encode(tokenizer: Any, prompts: Sequence[tuple[list[Message], dict[str, Any]]]) -> Any:
-    texts = [
-        tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **template)
-        for messages, template in prompts
-    ]
-    return tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False, return_token_type_ids=False)
-
-
 def _settings(batch: _Batch, tokenizer: Any, own: Any) -> dict[str, Any]:
+    def is_cancelled(input_ids: Any, *_: Any, **__: Any) -> Any:
+        return torch.full((input_ids.shape[0],), batch.stop.is_set(), device=input_ids.device, dtype=torch.bool)
+
     asked = batch.asked
     settings: dict[str, Any] = {
         "max_new_tokens": asked.max_tokens,
         "pad_token_id": tokenizer.pad_token_id,
-        "stopping_criteria": transformers.StoppingCriteriaList([_UntilCancelled(batch.stop)]),
+        "stopping_criteria": transformers.StoppingCriteriaList([is_cancelled]),
     }
     if asked.temperature == 0:
         settings |= {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
@@ -246,13 +232,10 @@ def _replies(tokenizer: Any, inputs: Any, output: Any, asked: Sampling, model: s
     replies = []
     for row, mask in zip(output[:, prompt_length:].tolist(), inputs["attention_mask"].tolist(), strict=True):
         end = next((index for index, token in enumerate(row) if token in ends), len(row))
-        text, stopped = _before_stop(tokenizer.decode(row[:end], skip_special_tokens=True), asked.stop)
-        cut = end == len(row) and end >= asked.max_tokens and not stopped
+        text = tokenizer.decode(row[:end], skip_special_tokens=True)
+        stops = [place for stop in asked.stop if (place := text.find(stop)) >= 0]
+        text = text[: min(stops, default=None)]
+        cut = end == len(row) and end >= asked.max_tokens and not stops
         finish = ended(text, "length" if cut else "stop")
         replies.append(Reply(text, finish, Usage(sum(mask), end), model))
     return replies
-
-
-def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
-    found = [place for stop in stops if (place := text.find(stop)) >= 0]
-    return (text[: min(found)], True) if found else (text, False)

@@ -71,7 +71,8 @@ class _Server:
 async def served(file: Path) -> AsyncIterator[_Server]:
     server = LocalServer(ServedModel(str(file), context=1024, threads=1, exact=True))
     try:
-        yield _Server(await server.url(), server.key)
+        await server.connection()
+        yield _Server(server.url, server.key)
     finally:
         await server.aclose()
 
