@@ -13,6 +13,9 @@ from unicodedata import normalize
 
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"[^\W_]+")
+_SIGNED = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
+_POSITIVE = r"(?<!(?<!\w)-(?=\d))"
+"""Where no minus sign of a number stands before."""
 STRUCTURE = frozenset(
     {"the", "a", "an", "is", "are", "was", "were", "it", "its", "of", "in", "on"}
     | {"at", "by", "to", "for", "from", "this", "that", "these", "they", "there", "has", "have"}
@@ -83,11 +86,11 @@ def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
 
 def mention(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> re.Match[str] | None:
     """Where a clause has the words of a text, all of them or those that are not known."""
-    words = [word for word in _WORD.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
+    words = [word for word in _SIGNED.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
     for chosen in (words, [word for word in words if word.lower() not in known]):
         phrase = r"\W+".join(map(re.escape, chosen))
         if len(phrase) > 1 or not CJK.match(phrase or "是"):  # one sign is a part of many words
-            found = re.search(rf"(?<![a-zA-Z\d]){phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
+            found = re.search(rf"(?<![a-zA-Z\d]){_POSITIVE}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
             if found is not None:
                 return found
     return None
@@ -101,10 +104,5 @@ def words_of(question: str) -> frozenset[str]:
     return frozenset({*words, *(f"{word}s" for word in words), *CJK.findall(asked)})
 
 
-def bare(text: str) -> str:
-    """The words of a text, without case and punctuation."""
-    return " ".join(_WORD.findall(normalize("NFKC", re.sub(r"[²³]", " ", text)).casefold()))
-
-
 def _plain(text: str) -> str:
-    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", text)).strip()
+    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", text).replace("−", "-")).strip()

@@ -13,7 +13,7 @@ from wfdsl.language.reasoning import after_reasoning
 
 _BLOCK = re.compile(
     r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*(?:\n|\Z)(.*?)"
-    r"(?:^[ \t]*\2[`~]*[ \t]*(?![\w+#.-])[^\n`]*$|\Z)",
+    r"(?:^[ \t]*\2[`~]*(?![ \t]*[\w+#.-])[^\n`]*$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 """Margin, fence, tag and code; the last block may have no end."""

@@ -54,7 +54,7 @@ _CJK_NUMBER = re.compile(
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
-    (?: (?:(?P<whole>\d+)\s+)?(?P<over>\d+)\s*/\s*(?P<under>\d+)(?![\d.])
+    (?: (?:(?P<whole>\d+)\s+)?(?P<over>\d+)\s*/\s*(?P<under>-?\d+)(?![\d.])
       | (?P<v>{_DIGITS})\.?
         (?:e(?P<e>[-+]?\d{{1,4}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,4}})\}}?)?)
     (?P<rest>.*)""",
@@ -330,7 +330,7 @@ def _in_digits(text: str) -> str:
         return f"{over}{under} {text[spelled.end() :]}"
     head, _, rest = text.lower().partition(" ")
     if head not in _NUMERALS or re.search(r"\d", rest):
-        return re.sub(r"\\frac\{\s*(-?\d+)\s*\}\{\s*(\d+)\s*\}", r" \1/\2", text, count=1).strip()
+        return re.sub(r"\\frac\{\s*(-?\d+)\s*\}\{\s*(-?\d+)\s*\}", r" \1/\2", text, count=1).strip()
     part = _PARTS.get(rest.removesuffix("s"))
     return f"{_NUMERALS[head]}/{part}" if part else f"{_NUMERALS[head]} {rest}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 _END = re.compile(
@@ -71,13 +72,10 @@ def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
             end = word.end() if word else found.end()
             yield found.start(), end, text[found.end() : end].rstrip(".$,")
             continue
-        depth, at = 0, found.end()
-        for at in range(found.end(), len(text)):
-            depth += (text[at] == "{") - (text[at] == "}")
-            if not depth:
-                break
-        end = at + 1
-        yield found.start(), end, None if depth else text[found.end() + 1 : at]
+        depths = accumulate((letter == "{") - (letter == "}") for letter in text[found.end() :])
+        length = next((at for at, depth in enumerate(depths) if not depth), None)
+        end = len(text) if length is None else found.end() + length + 1
+        yield found.start(), end, None if length is None else text[found.end() + 1 : end - 1]
 
 
 def boxed(sentence: str) -> Statement | None:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from unicodedata import normalize
 
-from wfdsl.grading.claims import CJK, STRUCTURE, bare, claim, mention, says, words_of
+from wfdsl.grading.claims import CJK, STRUCTURE, claim, mention, says, words_of
 from wfdsl.grading.normal_forms import Group, Number, read
 from wfdsl.grading.sentences import Statement, UnstatedError, boxed, sentences_of
+from wfdsl.grading.text import normal_text
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -67,7 +69,10 @@ def final_statement(
     text: str, kind: AnswerKind, *, question: str = "", choices: Sequence[str] = ()
 ) -> Statement | None:
     """The statement that counts, or None."""
-    said = _tail(after_reasoning(text)).translate(_FULL_WIDTH).strip()
+    said = after_reasoning(text)
+    if len(said) > LONGEST_TAIL:
+        said = said[-LONGEST_TAIL:].partition("\n")[2] or said[-LONGEST_TAIL:]
+    said = said.translate(_FULL_WIDTH).strip()
     asked = Asked(kind, question, tuple(choices))
     if kind == "choice" and (letter := _exact_option(said, asked)):
         return Statement(said, letter, "value")
@@ -125,11 +130,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
 
 def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
     """The letter of the only option that a clause mentions, and says."""
-    there = [
-        (letter, words)
-        for letter, words in zip(ascii_uppercase, _distinct(asked), strict=False)
-        if mention(words, clause)
-    ]
+    there = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
     named = [one for one in there if not any(one[1] != words and mention(one[1], words) for _, words in there)]
     return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
 
@@ -149,15 +150,13 @@ def _numbered(value: str, asked: Asked) -> str:
 
 
 @lru_cache(maxsize=64)
-def _distinct(asked: Asked) -> list[str]:
-    """The words of each option that the question and all other options do not have, or all of them."""
-    options = [frozenset(bare(option).split()) for option in asked.choices]
-    shared = frozenset.intersection(*options) if options else frozenset()
-    known = words_of(asked.question) | shared | STRUCTURE
-    words = [[word for word in option.split() if bare(word) not in known] for option in asked.choices[:26]]
-    return [
-        " ".join(few) if few and not CJK.search(one) else one for few, one in zip(words, asked.choices, strict=False)
-    ]
+def _distinct(asked: Asked) -> list[tuple[str, str]]:
+    """The letter of each option, and its words that the question and all other options do not have, or all of them."""
+    options = [frozenset(normal_text(option).split()) for option in asked.choices]
+    known = words_of(asked.question) | STRUCTURE.union(frozenset.intersection(*options) if options else ())
+    few = [" ".join(word for word in option.split() if normal_text(word) not in known) for option in asked.choices]
+    words = [one if CJK.search(one) else own or one for own, one in zip(few, asked.choices, strict=True)]
+    return list(zip(ascii_uppercase, words, strict=False))
 
 
 _ASIDE = re.compile(
@@ -168,6 +167,7 @@ _ASIDE = re.compile(
 """What explains or checks the answer."""
 _CHECK = re.compile(r"\W*(?:check|verif|as a (?:check|bonus)|note\b|检验|验证|注意|検算)", re.IGNORECASE)
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
+_BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
 _BREAKS = frozenset({"COMMA", "DASH", "SO", "BUT", "CLOSE"})
 _AGAIN = re.compile(r"which|i\.e\.|that\s+is|namely|meaning|making|ので|から", re.IGNORECASE)
 """What says an answer once more, where other conjunctions explain it."""
@@ -232,19 +232,11 @@ def _undoubted(clause: str) -> str:
     """A clause up to a bound such as `around 1600`; empty if it denies, doubts or asks."""
     for token in _grammar(None).lex(clause):
         if token.type in _DOUBTS:
-            is_bound = re.fullmatch(
-                r"around|about|between|over|under|nearly|almost|approximately|roughly", token, re.IGNORECASE
-            )
-            return clause[: token.start_pos] if is_bound else ""
+            return clause[: token.start_pos] if token.lower() in _BOUNDS else ""
     return clause
 
 
 _FULL_WIDTH = {0xFEE0 + code: chr(code) for code in range(0x21, 0x7F) if chr(code) not in "!,;"}
-
-
-def _tail(text: str) -> str:
-    cut = text[-LONGEST_TAIL:]
-    return cut[cut.find("\n") + 1 :] if len(cut) < len(text) and "\n" in cut else cut
 
 
 @cache
@@ -268,8 +260,7 @@ def _marked(sentence: str, asked: Asked) -> Statement | None:
         found = Statement(sentence, (tagged[1] or tagged[2]).strip(), "stated")
     if found is None or asked.kind != "choice":
         return found
-    inner = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", found.value)
-    read = None if "\\neg" in inner else _read(f"Answer: {inner}", asked)
+    read = None if "\\neg" in found.value else _read(f"Answer: {found.value}", asked)
     if read is None:
         raise UnstatedError
     return read
@@ -281,6 +272,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     if not plain:
         return None
     if asked.kind == "choice":
+        plain = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", plain).replace("$", "")
         if letter := _exact_option(plain, asked):
             return Statement(sentence, letter, "value")
         plain = _with_letters(plain, len(asked.choices) or 10)
@@ -310,15 +302,22 @@ def _exact_option(text: str, asked: Asked) -> str | None:
     """The letter of the option that a text is, with or without a label and the letter."""
     found = _OPTION.fullmatch(text[:LONGEST_SENTENCE])
     assert found is not None  # all parts are optional
-    said = found[2].strip(" .")
-    letters = [ascii_uppercase[at] for at, option in enumerate(asked.choices[:26]) if bare(option) == bare(said) != ""]
+    said = _spelled(found[2].strip(" ."))
+    options = zip(ascii_uppercase, asked.choices, strict=False)
+    letters = [letter for letter, option in options if _spelled(option) == said != ""]
     return letters[0] if letters and (found[1] or letters[0]).upper() == letters[0] else None
+
+
+@lru_cache(maxsize=256)
+def _spelled(text: str) -> str:
+    """The words and signs of an option, without hyphens: `x - 1` is `$x-1$`, and not `x + 1`."""
+    text = re.sub(r"(?<=[^\W\d]{2})-(?=[^\W\d]{2})", "", normalize("NFKC", text).replace("−", "-"))
+    return "".join(re.findall(r"[^\W_]|[-+*/^=<>%]", text.casefold()))
 
 
 def _with_letters(text: str, count: int) -> str:
     """A text whose letters of options are single private characters, so that no word is taken for one."""
     letters = ascii_uppercase[: min(count, 26)]
-    text = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\{([^{}]*)\}", r"\1", text).replace("$", "")
     text = re.sub(r"(?<=[::])\s*\(?([a-j])\)?\.?\s*$", lambda found: " " + found[1].upper(), text)
 
     def marked(found: re.Match[str]) -> str:

@@ -85,17 +85,14 @@ def normal_text(text: str) -> str:
 
 def _same_name(gold: str, one: str, other: str) -> bool:
     """Whether two names differ in a title, middle names or initials only, a month in its end, a word in its plural."""
-    if len(one) > 3 and one == other.removesuffix("s"):
-        return True
     wanted, given = one.split(), _TITLE.sub("", other).split()
-    if wanted == given:
+    if wanted == given or (len(one) > 3 and one == other.removesuffix("s")):
         return True
-    is_name = len(wanted) >= 2 and 2 <= len(given) <= 5 and gold[:1].isupper()
-    if is_name and wanted[-1] == given[-1] and given[0] == "".join(word[0] for word in wanted[:-1]):
-        return True
-    if not is_name or wanted[-1] != given[-1] or not _same_given(wanted[0], given[0]):
+    if len(wanted) < 2 or not 2 <= len(given) <= 5 or not gold[:1].isupper() or wanted[-1] != given[-1]:
         return False
-    return min(len(wanted), len(given)) == 2 or all(map(_same_given, wanted[1:-1], given[1:-1]))
+    is_initials = given[0] == "".join(word[0] for word in wanted[:-1])
+    is_middle = min(len(wanted), len(given)) == 2 or all(map(_same_given, wanted[1:-1], given[1:-1]))
+    return is_initials or (is_middle and _same_given(wanted[0], given[0]))
 
 
 def _same_given(one: str, other: str) -> bool:
