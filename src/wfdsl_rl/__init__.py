@@ -9,22 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wfdsl_rl.reward import Reward as Reward
-    from wfdsl_rl.scoring import Ablation as Ablation
-    from wfdsl_rl.scoring import NoScore as NoScore
-    from wfdsl_rl.scoring import RewardValues as RewardValues
-    from wfdsl_rl.scoring import Rollout as Rollout
-    from wfdsl_rl.scoring import Scored as Scored
+    from wfdsl_rl.reward import Reward
+    from wfdsl_rl.scoring import Ablation, NoScore, RewardValues, Rollout, Scored
 
-_HOMES = {
-    "Ablation": "scoring",
-    "NoScore": "scoring",
-    "Reward": "reward",
-    "RewardValues": "scoring",
-    "Rollout": "scoring",
-    "Scored": "scoring",
-}
-__all__ = sorted(_HOMES)  # noqa: PLE0605  (names of this very table)
+__all__ = ["Ablation", "NoScore", "Reward", "RewardValues", "Rollout", "Scored"]
+_HOMES = {name: "reward" if name == "Reward" else "scoring" for name in __all__}
 
 
 def __getattr__(name: str) -> Any:

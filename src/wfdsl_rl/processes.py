@@ -19,10 +19,6 @@ from wfdsl.errors import UsageError, WfdslError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_LONGEST_WAIT: Final = timedelta(days=7)
-"""The others wait while the first process runs workflows. A process that ends, ends the wait at once."""
-_BACKENDS: Final = "cpu:gloo,cuda:nccl"
-"""Of the group on GPUs. FSDP computes norms of weights and gradients on the CPU where it keeps them there."""
 _LOST: Final = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket closed")
 """Messages of torch.distributed about a process that has ended."""
 
@@ -33,7 +29,7 @@ class OtherProcessEnded(WfdslError):  # noqa: N818  (what it says)
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """The processes of a training, seen from one of them."""
+    """The processes of a training, seen from one of them. All of them must get to each of its methods."""
 
     rank: int = 0
     count: int = 1
@@ -44,74 +40,43 @@ class Processes:
         """Whether this process runs workflows and writes."""
         return self.rank == 0
 
-    def everywhere(self, value: _Item) -> list[_Item]:
-        """The values of all processes, by rank. All processes must get here, as for the other methods."""
-        if self.count == 1:
-            return [value]
-        from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
-
-        values: list[Any] = [None] * self.count
-        with told_when_lost():
-            distributed.all_gather_object(values, value, group=self.group)
-        return values
-
     def on_first(self, work: Callable[[], _Result]) -> _Result:
-        """The result of work that only the first process does.
-
-        Raises:
-            OtherProcessEnded: the first process failed, and says why.
-        """
-        return self._from_first(work() if self.is_first else None)  # type: ignore[no-any-return]
+        """The result of work that only the first process does, in all of them; if it fails, its end ends their wait."""
+        values: list[Any] = [work() if self.is_first else None]
+        self._together("broadcast_object_list", values, src=0)
+        return values[0]  # type: ignore[no-any-return]
 
     async def on_all(
         self, items: Sequence[_Item], work: Callable[[list[_Item]], Awaitable[_Result]]
     ) -> tuple[_Result, slice]:
-        """The result of the first process's work on the items of all processes, and the place of one's own items.
-
-        Raises:
-            OtherProcessEnded: the first process failed, and says why.
-        """
-        parts = await asyncio.to_thread(self.everywhere, list(items))
+        """The result of the first process's work on the items of all processes, and the place of one's own items."""
+        parts: list[Any] = [list(items)] * self.count
+        await asyncio.to_thread(self._together, "all_gather_object", parts, parts[0])
         begin = sum(map(len, parts[: self.rank]))
-        done = await work([item for part in parts for item in part]) if self.is_first else None
-        return await asyncio.to_thread(self._from_first, done), slice(begin, begin + len(items))
+        done: Any = await work([item for part in parts for item in part]) if self.is_first else None
+        return await asyncio.to_thread(self.on_first, lambda: done), slice(begin, begin + len(items))
 
-    def leave(self) -> None:
-        """Wait for all processes, then close the connections: one that ends while others still use them may abort."""
-        if self.count == 1:
-            return
-        from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
-
-        with told_when_lost():
-            distributed.barrier(group=self.group)
-        distributed.destroy_process_group()
-
-    def _from_first(self, value: Any) -> Any:
-        """The first process's value, in all of them. Where it fails before, its end ends the wait of the others."""
-        values = [value]
+    def _together(self, operation: str, *values: Any, **named: Any) -> None:
+        """An operation of torch.distributed in which all processes take part."""
         if self.count > 1:
             from torch import distributed  # noqa: PLC0415  (a dry run needs no torch)
 
-            with told_when_lost():
-                distributed.broadcast_object_list(values, src=0, group=self.group)
-        return values[0]
+            getattr(distributed, operation)(*values, group=self.group, **named)
 
 
 ALONE: Final = Processes()
 """The one process of an ordinary training."""
 
 
-def rank_prefix() -> str:
-    """Tells the processes of a distributed training apart, which may have completions of the same row."""
-    rank = os.environ.get("RANK", "0")
-    return "" if rank == "0" else f"{rank}-"
+@contextmanager
+def joined(asked: int | None = None) -> Iterator[Processes]:
+    """The processes of the training inside the block, which they leave together; `asked` is how many there should be.
 
-
-def join_processes(asked: int | None = None) -> Processes:
-    """Join the other processes of the training; `asked` is how many there should be, if that was said.
+    Where another process has ended or is interrupted, all but the first one end without a message.
 
     Raises:
         UsageError: there are more or fewer.
+        OtherProcessEnded: another process has ended, and says why.
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if asked is not None and asked != count:
@@ -120,25 +85,28 @@ def join_processes(asked: int | None = None) -> Processes:
             f"torchrun --nproc_per_node {asked} -m wfdsl_rl.cli.train ..."
         )
     if count == 1:
-        return ALONE
+        yield ALONE
+        return
     import torch  # noqa: PLC0415  (a dry run needs no torch)
     from accelerate import PartialState  # noqa: PLC0415
 
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        torch.distributed.init_process_group(_BACKENDS)
+        # FSDP computes norms of weights and gradients on the CPU where it keeps them there.
+        torch.distributed.init_process_group("cpu:gloo,cuda:nccl")
     PartialState(cpu=not torch.cuda.is_available())
-    group = torch.distributed.new_group(backend="gloo", timeout=_LONGEST_WAIT)
-    return Processes(torch.distributed.get_rank(), count, group)
-
-
-@contextmanager
-def told_when_lost() -> Iterator[None]:
-    """Say that another process has ended, instead of an error of its connection."""
+    # The others wait while the first process runs workflows. A process that ends, ends the wait at once.
+    group = torch.distributed.new_group(backend="gloo", timeout=timedelta(days=7))
+    found = Processes(torch.distributed.get_rank(), count, group)
     try:
-        yield
-    except RuntimeError as error:
-        if not any(said in str(error) for said in _LOST):
+        yield found
+        torch.distributed.barrier(group=group)  # one that closes them while others still use them may abort
+        torch.distributed.destroy_process_group()
+    except (KeyboardInterrupt, RuntimeError) as error:
+        is_lost = any(said in str(error) for said in _LOST)
+        if not found.is_first and (is_lost or isinstance(error, KeyboardInterrupt)):
+            raise SystemExit(1) from None
+        if not is_lost:
             raise
         raise OtherProcessEnded(
             "another process of this training ended; look for its message, then continue with --resume DIR"

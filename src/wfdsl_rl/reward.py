@@ -12,20 +12,28 @@ are run together, under one concurrency limit, budget and journal. It depends on
 from __future__ import annotations
 
 import asyncio
+import atexit
 import math
+import os
 import secrets
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, replace
+from functools import partial
 from inspect import signature
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from wfdsl.api import analyze
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import WorkerListing, list_workers
+from wfdsl.conductor.policy import ablated
 from wfdsl.conductor.prompt import DEFAULT_PROMPT, Prompt
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.grading.grade import grade
@@ -38,8 +46,7 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS
 from wfdsl.language.workflow import Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.loop_thread import LoopThread
-from wfdsl_rl.processes import ALONE, Processes, rank_prefix
+from wfdsl_rl.processes import ALONE, Processes
 from wfdsl_rl.scoring import (
     CUT,
     Ablation,
@@ -51,23 +58,16 @@ from wfdsl_rl.scoring import (
     Scored,
     budget_tracker,
     metrics_of,
-    number_of,
-    offer_of,
     require_scores,
-    row_of,
     text_of,
 )
 
-_Item: TypeAlias = tuple[dict[str, Any], str, bool]
-"""A row with its completion, and whether that was cut."""
+Item: TypeAlias = tuple[Row, str, bool]
+"""A row with a completion, and whether that was cut."""
 Listener: TypeAlias = Callable[[Sequence[Sample]], Mapping[str, float] | None]
-_NOT_SENT: Final = frozenset({"tasks", "budget", "journal", "options", "on_wait", "processes"})
-"""Arguments that another process does not get as they are."""
-_TOLD_EVERY_S: Final = 1.0
-"""How often `on_wait` is called."""
 
 
-class Reward:
+class Reward(AbstractContextManager["Reward"]):
     """Scores completions: it parses them, runs their workflows on a pool and grades the answers."""
 
     def __init__(
@@ -78,18 +78,17 @@ class Reward:
         prompt: Prompt | str = DEFAULT_PROMPT,
         conductor: ConductorConfig | None = None,
         max_steps: int = DEFAULT_MAX_STEPS,
-        values: RewardValues | RewardFunction | None = None,
+        values: RewardFunction | None = None,
         ablation: Ablation | None = None,
         executions: int = 1,
         end_of_text: int | Collection[int] | None = None,
         concurrency: int = 64,
         deadline_s: float | None = None,
-        budget: Budget | BudgetTracker | None = None,
-        journal: Journal | str | Path | None = None,
+        budget: Budget | None = None,
+        journal: str | Path | None = None,
         options: RunOptions | None = None,
         sandbox: Sandbox | None = None,
-        seed: int = 0,
-        name: str = "",
+        seed: int | str = 0,
         listeners: Iterable[Listener] = (),
         on_wait: Callable[[int, int], None] | None = None,
         processes: Processes = ALONE,
@@ -111,13 +110,12 @@ class Reward:
                 model's generation config. A completion that ends with another token was cut, and is invalid.
             concurrency: The most workflows in flight in an event loop. Our choice: 64.
             deadline_s: Seconds that a batch may take. Workflows that still run then are stopped and have failed.
-            budget: The most that may be spent on all runs, or the tracker of a budget. What the journal's runs have
-                been charged counts towards a budget, but not towards a tracker.
-            journal: Where each call is kept, so that a repeated sample id makes no call twice.
-            options: Arguments of `wfdsl.run`, such as `timeout_s`, or a `limiter` that other runs share.
+            budget: The most that may be spent on all runs, those that the journal has included.
+            journal: The file where each call is kept, so that a repeated sample id makes no call twice.
+            options: Arguments of `wfdsl.run`, such as `timeout_s`, or a journal, a tracker of a budget or a `limiter`
+                that other runs share.
             sandbox: Where programs are graded; the shared one unless given.
-            seed: Part of the sample ids of `trl`.
-            name: Part of the sample ids of `trl`, such as the name of a training stage.
+            seed: What the sample ids of `trl` begin with, such as the seed of a training and its stage.
             listeners: Called with every batch of `trl`; figures that they return are logged with it.
             on_wait: Called about once a second with the number of workflows that a batch waits for, and with all.
             processes: The processes of the training; the first one scores the completions of all of them.
@@ -144,70 +142,76 @@ class Reward:
         self.options: RunOptions = {**(options or {})}
         self.sandbox = sandbox
         self.seed = seed
-        self.name = name
         self.listeners = list(listeners)
         self.on_wait = on_wait
         self.processes = processes
-        self._own = [Journal(journal)] if isinstance(journal, str | Path) else []
-        kept = journal if isinstance(journal, Journal) else self._own[0] if self._own else None
-        if kept is not None:
-            self.options["journal"] = kept
+        self._opened = ExitStack()
+        if journal is not None:
+            self.options["journal"] = self._opened.enter_context(Journal(journal))
         if budget is not None:
-            self.options["budget"] = budget_tracker(budget, kept) if isinstance(budget, Budget) else budget
-        self._thread = LoopThread()
+            self.options["budget"] = budget_tracker(budget, self.options.get("journal"))
+        self._loop: BlockingPortal | None = None
+        self._lock = threading.Lock()
         self._limits: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
         self._visits = Counter[Any]()  # how often each row was scored, for trainers that do not say their step
         self._spent: list[float | None] = []  # list prices of runs since they were last logged; None: not known
 
     def __reduce__(self) -> tuple[Any, ...]:
+        others = {"tasks", "budget", "journal", "options", "on_wait", "processes"}
+        sent = {name: getattr(self, name) for name in signature(Reward).parameters.keys() - others}
         options: dict[str, Any] = {**self.options}
-        journal, tracker = options.pop("journal", None), options.pop("budget", None)
-        plain = {name: getattr(self, name) for name in signature(Reward).parameters.keys() - _NOT_SENT}
-        plain |= {"options": options, "journal": None if journal is None else journal.path}
-        budget = None if tracker is None else (tracker.budget, tracker.spent)
-        return _received, (list(self.tasks.values()), plain, budget)
+        if (journal := options.pop("journal", None)) is not None:
+            sent["journal"] = journal.path
+        if (tracker := options.get("budget")) is not None:
+            options["budget"] = BudgetTracker(tracker.budget, tracker.spent)
+        return partial(Reward, tasks=[*self.tasks.values()], options=options, **sent), ()
 
     async def __call__(
         self,
         completions: Sequence[Any],
-        tasks: Sequence[str | Task],
+        tasks: Sequence[str | Task | Row],
         *,
         sample_ids: Sequence[str] | None = None,
         previous: Sequence[tuple[str, str] | None] | None = None,
-        offers: Sequence[WorkerListing | None] | None = None,
     ) -> list[Scored]:
         """Score completions, each of the task at the same position.
 
         Args:
             completions: Texts, or chats as TRL has them, whose first message is the completion.
-            tasks: Tasks, or ids of those that the reward was made with.
+            tasks: Tasks, ids of those that the reward was made with, or rows of `rows`; the workers that a row lists
+                are those that its completion names, and otherwise the whole pool.
             sample_ids: With a journal, a repeated sample id makes no call twice. Unless given, each is new.
             previous: For revisions, the final (subtask, response) of the previous round.
-            offers: The workers that each prompt lists; the whole pool unless given.
 
         Raises:
             BudgetExhausted: a call does not fit into the budget any more.
             UsageError: a task is not known, or something that running or grading needs is not there.
         """
         ids = [f"reward-{secrets.token_hex(8)}" for _ in completions] if sample_ids is None else sample_ids
-        before, listed = previous or repeat(None, len(completions)), offers or repeat(None, len(completions))
-        return await self.score(
-            [
-                Rollout(
-                    completion=text_of(completion),
-                    task=self._task(task),
-                    sample_id=sample_id,
-                    offer=offer,
-                    previous=pair,
-                    executions=self.executions,
-                )
-                for completion, task, sample_id, pair, offer in zip(
-                    completions, tasks, ids, before, listed, strict=True
-                )
-            ]
-        )
+        before = ({"previous": pair} if pair else {} for pair in previous or repeat(None, len(completions)))
+        asked = zip(tasks, completions, ids, before, strict=True)
+        rollouts = [self.rollout(task, text_of(each), sample_id=name, **more) for task, each, name, more in asked]
+        return await self.score(rollouts)
 
-    def sync(self, completions: Sequence[Any], tasks: Sequence[str | Task], **named: Any) -> list[Scored]:
+    def rollout(self, task: str | Task | Row, completion: str, **named: Any) -> Rollout:
+        """A completion of a task, or of a row, to be scored; `named` are further fields of it.
+
+        Raises:
+            UsageError: the task is not known.
+        """
+        row: Row = task if isinstance(task, dict) else {"task": task}
+        known = row["task"] if isinstance(row["task"], Task) else self.tasks.get(row["task"])
+        if known is None:
+            raise UsageError(f"unknown task {row['task']!r}: the reward was made with {len(self.tasks)} other tasks")
+        own: dict[str, Any] = {"completion": completion, "task": known, "executions": self.executions}
+        if "true" in row:
+            numbers = dict(zip(row["shown"], row["true"], strict=True))
+            own["offer"] = WorkerListing.of(self.pool.subset(sorted(row["true"])), numbers)
+        if row.get("previous"):
+            own["previous"] = tuple(row["previous"])
+        return Rollout(**{**own, **named})
+
+    def sync(self, completions: Sequence[Any], tasks: Sequence[str | Task | Row], **named: Any) -> list[Scored]:
         """The same from a thread without an event loop. Calls from several threads share one loop and its limit.
 
         The loop has a thread of its own, in which the pool stays open until `close`.
@@ -219,44 +223,57 @@ class Reward:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._thread.run(self(completions, tasks, **named), self.pool)
+            future = self._started().start_task_soon(partial(self, completions, tasks, **named))
+            try:
+                return future.result()
+            except BaseException:  # an interrupt while waiting ends the work
+                future.cancel()
+                raise
         raise UsageError("reward.sync cannot wait inside a running event loop; write `await reward(...)` there instead")
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[Scored]:
         """Score rollouts together.
 
         Raises:
-            BudgetExhausted: a call does not fit into the budget any more.
-            UsageError: something that running or grading needs is not there.
+            BudgetExhausted, UsageError: as in `__call__`.
         """
+        loop = asyncio.get_running_loop()
+        clock, limit = loop.time, self._limits.setdefault(loop, asyncio.Semaphore(self.concurrency))
+
+        async def in_turn(rollout: Rollout) -> Scored:
+            async with limit:
+                return await self.score_one(rollout)
+
+        end = clock() + (math.inf if self.deadline_s is None else self.deadline_s)
         try:
             async with self.pool.open(), asyncio.TaskGroup() as group:
-                running = [group.create_task(self._in_turn(rollout)) for rollout in rollouts]
-                await self._finished(running)
+                running = [group.create_task(in_turn(rollout)) for rollout in rollouts]
+                pending = set(running)
+                while pending and clock() < end:
+                    _, pending = await asyncio.wait(pending, timeout=min(1.0, end - clock()))
+                    if pending and self.on_wait is not None:
+                        self.on_wait(len(pending), len(running))
+                for late in pending:
+                    late.cancel()
         except BaseExceptionGroup as failures:
             spent, _ = failures.split(BudgetExhausted)
             raise (spent or failures).exceptions[0] from failures
-        late = Scored("failed", problems=(f"no result within the deadline of {self.deadline_s} s",))
-        return [late if work.cancelled() else work.result() for work in running]
+        failed = Scored("failed", problems=(f"no result within the deadline of {self.deadline_s} s",))
+        return [failed if work.cancelled() else work.result() for work in running]
 
     async def score_one(self, rollout: Rollout) -> Scored:
         """Parse a completion, run its workflow and grade the answers, without a limit of workflows in flight.
 
         Raises:
-            BudgetExhausted: a call does not fit into the budget any more.
-            UsageError: the pool cannot run workflows at all, the task's grader cannot be used, or the journal cannot
-                be written.
+            BudgetExhausted, UsageError: as in `__call__`; also where the journal cannot be written.
         """
-        problems, workflow = self._read(rollout)
-        if problems:
-            return self._valued(Scored("invalid", problems=problems), rollout.task)
-        if workflow is None:
-            assert rollout.previous is not None  # only a revision may have three empty lists
-            return await self._graded(Scored("unjudged", kept=True), rollout.task, rollout.previous[1])
-        names = [rollout.sample_id, *(f"{rollout.sample_id}/{number}" for number in range(1, rollout.executions))]
-        first, *again = [await self._executed(workflow, rollout, name) for name in names]
-        scores = [each.score for each in (first, *again) if each.score is not None]
-        return replace(first, score=sum(scores) / len(scores) if scores else None, again=tuple(again))
+        executions = [
+            each if each.outcome == "failed" else replace(each, score=self.values(each, rollout.task))
+            for each in await self._executions(rollout)
+        ]
+        scores = [each.score for each in executions if each.score is not None]
+        mean = sum(scores) / len(scores) if scores else None
+        return replace(executions[0], score=mean, again=tuple(executions[1:]))
 
     async def trl(
         self,
@@ -280,8 +297,9 @@ class Reward:
             BudgetExhausted: as in `__call__`.
         """
         step = None if trainer_state is None else trainer_state.global_step
-        names = [name for name, values in columns.items() if isinstance(values, list) and len(values) == len(task)]
-        rows = [{"task": name, **{each: columns[each][at] for each in names}} for at, name in enumerate(task)]
+        own: Row = {"task": task, "row": task, "split": ["train"] * len(task)}  # one's own data may have only `task`
+        own |= {name: each for name, each in columns.items() if isinstance(each, list) and len(each) == len(task)}
+        rows = [dict(zip(own, values, strict=True)) for values in zip(*own.values(), strict=True)]
         if completion_ids is not None and self.end_of_text is None:
             raise UsageError(
                 "the reward does not know which tokens end a completion, so it cannot tell one that was cut; make it "
@@ -290,54 +308,34 @@ class Reward:
         ends = self.end_of_text or ()
         cut = [not ids or ids[-1] not in ends for ids in completion_ids or ()] or [False] * len(rows)
         items = list(zip(rows, map(text_of, completions), cut, strict=True))
-        (rewards, metrics), own = await self.processes.on_all(items, lambda every: self._batch(every, step))
+        (rewards, metrics), part = await self.processes.on_all(items, lambda every: self._batch(every, step))
         for name, value in metrics.items() if log_metric is not None else ():
             log_metric(name, value)
-        return rewards[own]
+        return rewards[part]
 
-    async def samples(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        texts: Sequence[str],
-        step: int | None,
-        cut: Sequence[bool] | None = None,
-    ) -> list[Sample]:
-        """Score the completions of a trainer's rows; the reward of each is its score times the row's weight.
+    async def samples(self, items: Iterable[Item], step: int | None) -> list[Sample]:
+        """Score the completions of a trainer's rows at a step.
 
-        Args:
-            rows: One for each completion.
-            texts: The completions.
-            step: The optimisation step; None: not known, and each batch with a row counts as one.
-            cut: Whether each completion was cut; none was, unless given.
+        Without a step, each batch with a row counts as one.
 
         Raises:
             BudgetExhausted, UsageError: as in `__call__`.
         """
-        seen, rollouts, places = Counter[Any](), list[Rollout](), list[int]()
+        rank = os.environ.get("RANK", "0")  # other processes may have completions of the same row
+        mine = "" if rank == "0" else f"{rank}-"
+        asked = list(items)
         if step is None:
-            self._visits.update({number_of(row) for row in rows})
-        for row, text, is_cut in zip(rows, texts, cut or [False] * len(rows), strict=True):
-            number, split = number_of(row), row.get("split", "train")
+            self._visits.update({row["row"] for row, _, _ in asked})
+        seen, rollouts = Counter[Any](), list[Rollout]()
+        for row, text, cut in asked:
+            number, split = row["row"], row["split"]
             at = self._visits[number] - 1 if step is None else step
-            group = "/".join(map(str, [self.seed, *filter(None, [self.name]), split, at, number]))
-            places.append(seen[number])
-            rollouts.append(
-                Rollout(
-                    completion=text,
-                    cut=is_cut,
-                    task=self._task(row["task"]),
-                    sample_id=f"{group}/{rank_prefix()}{seen[number]}",
-                    offer=offer_of(row, self.pool) if "true" in row else None,
-                    previous=tuple(row["previous"]) if row.get("previous") else None,
-                    executions=self.executions if split == "train" else 1,
-                )
-            )
+            name = f"{self.seed}/{split}/{at}/{number}/{mine}{seen[number]}"
+            again = {} if split == "train" else {"executions": 1}
+            rollouts.append(self.rollout(row, text, cut=cut, sample_id=name, **again))
             seen[number] += 1
-        found = []
-        for row, rollout, place, scored in zip(rows, rollouts, places, await self.score(rollouts), strict=True):
-            worth = None if scored.score is None else float(row.get("weight", 1.0)) * scored.score
-            found.append(Sample(step or 0, row, place, rollout.completion, scored, worth, rollout.task.question))
-        return found
+        found = zip(asked, rollouts, await self.score(rollouts), strict=True)
+        return [Sample(step or 0, row, rollout, scored) for (row, _, _), rollout, scored in found]
 
     def rows(self, tasks: Iterable[Task] | None = None, *, split: str = "train") -> list[Row]:
         """The rows that a trainer reads, one for each task: of those that the reward was made with, unless given.
@@ -347,130 +345,98 @@ class Reward:
         Raises:
             UsageError: no worker can be offered.
         """
-        chosen = self.tasks.values() if tasks is None else tasks
         return [
-            row_of(
-                task,
-                list_workers(self.conductor, self.pool, str(number)),
-                self.prompt,
-                number=number,
-                max_steps=self.max_steps,
-                access=self.conductor.access,
-                question_for=self.options.get("question_for", "all"),
-                split=split,
-            )
-            for number, task in enumerate(chosen)
+            self.row(task, number, list_workers(self.conductor, self.pool, str(number)), split=split)
+            for number, task in enumerate(self.tasks.values() if tasks is None else tasks)
         ]
+
+    def row(self, task: Task, number: int, offer: WorkerListing, *, split: str = "train") -> Row:
+        """The row of a task: the prompt's messages, and what the reward needs to know of them."""
+        rules = {"question_for": self.options.get("question_for", "all"), "access": self.conductor.access}
+        messages = self.prompt.ask(task.question, offer, max_steps=self.max_steps, **rules)
+        return {
+            "prompt": [dict(each) for each in messages],
+            "row": number,
+            "task": task.id,
+            "split": split,
+            "shown": list(offer.indices),
+            "true": [offer.pool_indices[index] for index in offer.indices],
+        }
 
     def close(self) -> None:
         """Close what it has opened: the journal, and the thread of `sync` with its connections."""
-        self._thread.close()
-        while self._own:
-            self._own.pop().close()
-
-    def __enter__(self) -> Reward:
-        return self
+        with self._lock:
+            self._loop = None
+            self._opened.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _task(self, task: str | Task) -> Task:
-        if isinstance(task, Task):
-            return task
-        if task not in self.tasks:
-            raise UsageError(f"unknown task {task!r}: the reward was made with {len(self.tasks)} other tasks")
-        return self.tasks[task]
+    def _started(self) -> BlockingPortal:
+        """The event loop of `sync`, which starts with the first call. The pool is open in it."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = self._opened.enter_context(start_blocking_portal())
+                self._opened.enter_context(self._loop.wrap_async_context_manager(self.pool.open()))
+                self._opened.callback(atexit.unregister, atexit.register(self.close))
+            return self._loop
 
-    async def _batch(self, items: list[_Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
+    async def _batch(self, items: list[Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
         """The reward of each row with its completion, and what is logged; listeners are told."""
-        trains = any(row.get("split", "train") == "train" for row, _, _ in items)
-        # In an evaluation, processes repeat rows so that each has as many; they are asked once.
-        asked = items if trains else list({number_of(item[0]): item for item in reversed(items)}.values())
-        rows, texts, cut = zip(*asked, strict=True)
-        samples = await self.samples(rows, texts, step, cut)
+        trains = any(row["split"] == "train" for row, _, _ in items)
+        once = not trains and self.processes.count > 1  # they repeat rows of an evaluation, so that each has as many
+        keys = [item[0]["row"] if once else place for place, item in enumerate(items)]
+        asked: dict[Any, Item] = {}
+        for key, item in zip(keys, items, strict=True):
+            asked.setdefault(key, item)
+        samples = await self.samples(asked.values(), step)
         scored = [sample.scored for sample in samples]
-        if trains:
-            require_scores(scored, step or 0)
         metrics = metrics_of(scored)
-        metrics.pop("usd", None)  # logged with training batches only, so that a sum over them is everything
-        self._spent.extend(run.list_usd for each in scored for run in each.runs)
-        if trains and (usd := total_usd(self._spent)) is not None:
-            metrics["usd"] = usd
-        if trains:
+        self._spent += [run.list_usd for each in scored for run in each.runs]
+        if trains:  # what evaluations cost is logged with the next training batch, so that a sum over them is all
+            require_scores(scored, step or 0)
+            if (usd := total_usd(self._spent)) is not None:
+                metrics["usd"] = usd
             self._spent.clear()
         for listener in self.listeners:
             metrics |= listener(samples) or {}
-        if trains:
-            return [sample.reward for sample in samples], metrics
-        found = {number_of(sample.row): sample.reward for sample in samples}
-        return [found[number_of(row)] for row, _, _ in items], metrics
+        rewards = {key: sample.reward for key, sample in zip(asked, samples, strict=True)}
+        return [rewards[key] for key in keys], metrics
 
-    async def _finished(self, running: Collection[asyncio.Task[Scored]]) -> None:
-        """Wait for the workflows of a batch, and cancel those that are late."""
-        clock, pending = asyncio.get_running_loop().time, set(running)
-        end = clock() + (math.inf if self.deadline_s is None else self.deadline_s)
-        while pending and clock() < end:
-            _, pending = await asyncio.wait(pending, timeout=min(_TOLD_EVERY_S, end - clock()))
-            if pending and self.on_wait is not None:
-                self.on_wait(len(pending), len(running))
-        for late in pending:
-            late.cancel()
-
-    async def _in_turn(self, rollout: Rollout) -> Scored:
-        limit = self._limits.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
-        async with limit:
-            return await self.score_one(rollout)
-
-    def _read(self, rollout: Rollout) -> tuple[tuple[str, ...], Workflow | None]:
-        """The codes of what makes a completion invalid, and the workflow that would be run.
-
-        Without either, the completion keeps the previous round's answer.
-        """
-        if rollout.cut:
-            return (CUT,), None
-        offer = rollout.offer or WorkerListing.of(self.pool)
+    async def _executions(self, rollout: Rollout) -> list[Scored]:
+        """All executions of a completion, without their scores."""
+        previous, offer = rollout.previous, rollout.offer or WorkerListing.of(self.pool)
         checked = analyze(
             rollout.completion,
             pool=offer,
             max_steps=self.max_steps,
-            recursion=rollout.previous is not None,
+            recursion=previous is not None,
             access=self.conductor.access,
             depth_left=0,
         )
-        if not checked.ok:
-            return tuple(found.code for found in checked.diagnostics if found.is_error), None
+        if rollout.cut or not checked.ok:
+            codes = tuple(found.code for found in checked.diagnostics if found.is_error)
+            return [Scored("invalid", problems=(CUT,) if rollout.cut else codes)]
         if checked.workflow is None:
-            return (), None
-        return (), self.ablation.applied(offer.to_pool(checked.workflow))
+            assert previous is not None  # only a revision may have three empty lists
+            return [await self._graded(Scored("unjudged", kept=True), rollout.task, previous[1])]
+        workflow = ablated(offer.to_pool(checked.workflow), **asdict(self.ablation))
+        names = [rollout.sample_id, *(f"{rollout.sample_id}/{number}" for number in range(1, rollout.executions))]
+        return [await self._executed(workflow, rollout, name) for name in names]
 
     async def _executed(self, workflow: Workflow, rollout: Rollout, name: str) -> Scored:
-        options = RunOptions(**self.options)
-        options["sample_id"] = options["run_id"] = name
-        options["previous"] = rollout.previous
-        if rollout.origin:
-            options["origin"] = rollout.origin
-        if rollout.budget is not None:
-            options["budget"] = rollout.budget
+        own = {"sample_id": name, "run_id": name, "previous": rollout.previous}
+        options: dict[str, Any] = {**self.options, **rollout.options, **own}
         try:
             record = await run(workflow, rollout.task.question, self.pool, **options)
         except RunFailed as error:
             if isinstance(error.cause, JournalFailure):  # this machine's fault, which every further run would have
                 raise error.cause from error
-            outcome = Scored("wrong" if error.is_unanswered else "failed", workflow, error.run, problems=(str(error),))
-            return self._valued(outcome, rollout.task) if error.is_unanswered else outcome
+            return Scored("wrong" if error.is_unanswered else "failed", workflow, error.run, problems=(str(error),))
         assert record.answer is not None  # a run that is done has an answer
         return await self._graded(Scored("unjudged", workflow, record), rollout.task, record.answer)
 
     async def _graded(self, answered: Scored, task: Task, answer: str) -> Scored:
         verdict = await grade(task, answer, sandbox=self.sandbox)
         problems = (verdict.reason,) if verdict.outcome == "unjudged" else ()
-        return self._valued(replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems), task)
-
-    def _valued(self, scored: Scored, task: Task) -> Scored:
-        values = self.values
-        return replace(scored, score=values.of(scored) if isinstance(values, RewardValues) else values(scored, task))
-
-
-def _received(tasks: list[Task], plain: dict[str, Any], budget: tuple[Any, Any] | None) -> Reward:
-    """The reward that `Reward.__reduce__` describes."""
-    return Reward(tasks=tasks, budget=None if budget is None else BudgetTracker(*budget), **plain)
+        return replace(answered, outcome=verdict.outcome, verdict=verdict, problems=problems)

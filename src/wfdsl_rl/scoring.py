@@ -9,26 +9,23 @@ Source: arXiv 2512.04388, section 4 (parse, run, compare). The outcomes `unjudge
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.conductor.listing import WorkerListing
-from wfdsl.conductor.policy import ablated
-from wfdsl.conductor.prompt import Prompt
 from wfdsl.errors import WfdslError
 from wfdsl.grading.verdict import Verdict
-from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker
-from wfdsl.interpreter.context import QuestionFor
+from wfdsl.interpreter.budget import NOTHING_SPENT, Budget, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import Run, total_usd
-from wfdsl.language.check import AccessScheme
+from wfdsl.interpreter.running import RunOptions
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Usage
 from wfdsl.settings import Table, option
 from wfdsl.tasks.task import Task
-from wfdsl.workers.pool import Pool
 
 Outcome: TypeAlias = Literal["invalid", "wrong", "right", "unjudged", "failed"]
 """The result of a completion: `invalid` cannot be parsed; `wrong` and `right` have an answer that was graded;
@@ -43,11 +40,17 @@ NO_SCORE: Final[frozenset[Outcome]] = frozenset({"unjudged", "failed"})
 
 _OUTAGE: Final = 4
 """How many failed completions stop a training, if no other one has a score and some are invalid. Our choice: while a
-model writes one valid completion in a hundred, a failure is not an outage."""
+model writes one valid completion in a hundred, a failure is not an outage, nor are answers that cannot be graded."""
 
 
 class NoScore(WfdslError):  # noqa: N818  (what it says, not what it is)
     """No valid completion of a batch has a score: the workers or the graders are down."""
+
+
+Row: TypeAlias = dict[str, Any]
+"""What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
+`shown` are their indices in the prompt, `true` the pool's indices of the same workers. It may have `previous`, the
+final (subtask, response) that it revises, and `weight`, a factor on its rewards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +70,8 @@ class Rollout:
     """The workers that the prompt listed; None: the whole pool."""
     previous: tuple[str, str] | None = None
     """The final (subtask, response) of the previous round, for a revision."""
-    origin: Mapping[str, str] = field(default_factory=dict)
-    """Where it came from, in the caller's words; kept with its runs."""
-    budget: BudgetTracker | None = None
-    """What its calls are charged to; None: the scorer's."""
+    options: RunOptions = field(default_factory=RunOptions)
+    """Arguments of `wfdsl.run` for its runs only."""
     executions: int = 1
     """How often a valid workflow is run. All but the first have `/1`, `/2` ... after their sample id."""
 
@@ -162,16 +163,15 @@ class RewardValues(Table):
     right: float = option(1.0, "of a workflow whose answer is right")
     step: float = option(0.0, "added for each step of a valid workflow; below 0, the price of a call")
 
-    def of(self, scored: Scored) -> float | None:
+    def __call__(self, scored: Scored, _: Task) -> float | None:
         """The reward; None if the outcome has no score, so that the sample is left out."""
         if not scored.has_score:
             return None
-        values = {"invalid": self.invalid, "wrong": self.wrong, "right": self.right}
-        return values[scored.outcome] + self.step * scored.steps
+        return float(getattr(self, scored.outcome)) + self.step * scored.steps
 
 
 RewardFunction: TypeAlias = Callable[[Scored, Task], float | None]
-"""A reward of one's own: of a completion that was run and graded, and its task. None: it has none."""
+"""The reward of a completion that was run and graded, and its task; `RewardValues`, or one's own. None: it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +181,6 @@ class Ablation(Table):
     instruction: str = option("", "what every worker is told", default_text="its subtask")
     worker: int | None = option(None, "the index of the worker that every step asks", default_text="as it was written")
 
-    def applied(self, workflow: Workflow) -> Workflow:
-        """The workflow with the ablated parts replaced."""
-        return ablated(workflow, instruction=self.instruction, worker=self.worker)
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -192,37 +188,27 @@ class Sample:
 
     step: int
     """The optimisation step that it was written for, counted from 0."""
-    row: Mapping[str, Any]
-    index: int
-    """Its place among the completions of its row."""
-    completion: str
+    row: Row
+    rollout: Rollout
     scored: Scored
-    reward: float | None
-    """Its score times the row's weight; None: no score."""
-    question: str = ""
-    """What was asked."""
+
+    @property
+    def reward(self) -> float | None:
+        """Its score times the row's weight; None: no score."""
+        return None if self.scored.score is None else float(self.row.get("weight", 1.0)) * self.scored.score
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """As plain values: what is in its row, apart from the prompt; in `Scored.to_dict`; and these."""
         scored, run, runs = self.scored, self.scored.run, self.scored.runs
-        shown = dict(zip(map(str, self.row["shown"]), self.row["true"], strict=True))
         return {
+            **{name: value for name, value in self.row.items() if name != "prompt"},
+            **scored.to_dict(),
             "step": self.step,
-            "row": self.row["row"],
-            "task": self.row["task"],
-            "kind": self.row.get("kind", ""),
-            "domain": self.row.get("domain", ""),
-            "question": self.question,
-            "index": self.index,
-            "shown": shown,
-            "round": 2 if self.row.get("previous") else 1,
-            "revises": self.row.get("revises"),
-            "previous": self.row.get("previous"),
-            "completion": self.completion,
-            "outcome": scored.outcome,
-            "outcomes": [each.outcome for each in scored.executions],
+            "sample_id": self.rollout.sample_id,
+            "question": self.rollout.task.question,
+            "completion": self.rollout.completion,
             "reward": self.reward,
-            "problems": list(scored.problems),
+            "outcomes": [each.outcome for each in scored.executions],
             "kept": scored.kept,
             "workflow": None if scored.workflow is None else scored.workflow.to_lists(),
             "replies": [] if run is None else [step.response for step in run.steps],
@@ -230,17 +216,13 @@ class Sample:
             "extracted": None if scored.verdict is None else scored.verdict.extracted,
             "runs": [each.id for each in runs],
             "calls": sum(len(each.steps) for each in runs),
-            "tokens": sum(each.usage.total_tokens for each in runs),
-            "usd": total_usd(each.list_usd for each in runs) if runs else None,
         }
 
 
 def budget_tracker(budget: Budget, journal: Journal | None) -> BudgetTracker:
     """The tracker of a budget, with what a journal's earlier sessions were charged."""
-    spent = NOTHING_SPENT
-    for summary in [] if journal is None else summaries(journal.path):
-        spent = spent.plus(summary.charged)
-    return BudgetTracker(budget, spent)
+    charged = () if journal is None else (each.charged for each in summaries(journal.path))
+    return BudgetTracker(budget, reduce(BudgetUsage.plus, charged, NOTHING_SPENT))
 
 
 def right_share(outcomes: Iterable[Outcome]) -> float | None:
@@ -250,16 +232,12 @@ def right_share(outcomes: Iterable[Outcome]) -> float | None:
 
 
 def metrics_of(scored: Sequence[Scored]) -> dict[str, float]:
-    """What a batch was like: shares of outcomes, steps of a valid workflow, and the runs' cost by the price list.
-
-    Without `usd`, a price is not known.
-    """
+    """What a batch was like: shares of outcomes, and the mean number of steps of a valid workflow."""
     count = len(scored)
     outcomes = Counter(each.outcome for each in scored)
     steps = [each.steps for each in scored if each.workflow is not None]
-    shares = [right_share(one.outcome for one in each.executions) for each in scored]
+    shares = (right_share(one.outcome for one in each.executions) for each in scored)
     right = [share for share in shares if share is not None]
-    usd = total_usd(each.cost_usd for each in scored)
     return {
         "valid": (count - outcomes["invalid"]) / count,
         "cut": sum(CUT in each.problems for each in scored) / count,
@@ -267,70 +245,25 @@ def metrics_of(scored: Sequence[Scored]) -> dict[str, float]:
         "unjudged": outcomes["unjudged"] / count,
         "failed": outcomes["failed"] / count,
         "steps": sum(steps) / max(len(steps), 1),
-        **({} if usd is None else {"usd": usd}),
     }
 
 
 def require_scores(scored: Sequence[Scored], step: int) -> None:
     """Refuse a batch of an optimisation step in which no valid completion has a score, because workers are down.
 
-    Where others are invalid, `_OUTAGE` of them must have failed: answers to one task that cannot be graded are no
-    outage.
-
     Raises:
         NoScore: none has; the message says why.
     """
     valid = [each for each in scored if each.outcome != "invalid"]
-    failed = [each for each in valid if each.outcome == "failed"]
-    enough = len(valid) == len(scored) or len(failed) >= _OUTAGE
+    enough = len(valid) == len(scored) or sum(each.outcome == "failed" for each in valid) >= _OUTAGE
     if valid and enough and all(each.score is None for each in valid):
         why = next((problem for each in valid for problem in each.problems), "nothing was graded")
         raise NoScore(f"step {step}: no valid completion has a score: {why}")
 
 
-Row: TypeAlias = dict[str, Any]
-"""What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
-`shown` are their indices in the prompt, `true` the pool's indices of the same workers."""
-
-
-def row_of(
-    task: Task,
-    offer: WorkerListing,
-    prompt: Prompt,
-    *,
-    number: int,
-    max_steps: int,
-    access: AccessScheme = "lists",
-    question_for: QuestionFor = "all",
-    split: str = "train",
-) -> Row:
-    """The row of a task: the prompt's messages, and what the reward function needs to know of them."""
-    messages = prompt.ask(task.question, offer, max_steps=max_steps, question_for=question_for, access=access)
-    return {
-        "prompt": [dict(each) for each in messages],
-        "row": number,
-        "task": task.id,
-        "split": split,
-        "shown": list(offer.indices),
-        "true": [offer.pool_indices[index] for index in offer.indices],
-    }
-
-
-def offer_of(row: Mapping[str, Any], pool: Pool) -> WorkerListing:
-    """The workers that a row's prompt lists."""
-    return WorkerListing.of(pool.subset(sorted(row["true"])), dict(zip(row["shown"], row["true"], strict=True)))
-
-
 def text_of(completion: Any) -> str:
     """The text of a completion, which may be a chat; a message without text, such as a tool call, has none."""
-    if isinstance(completion, str):
-        return completion
-    content = completion[0].get("content") if completion else None
-    if isinstance(content, str) or not content:
-        return content or ""
-    return "".join(part.get("text", "") for part in content)
-
-
-def number_of(row: Mapping[str, Any]) -> Any:
-    """What tells a row from others: its number, or its task in a data set of somebody's own."""
-    return row.get("row", row["task"])
+    content = completion if isinstance(completion, str) else completion and completion[0].get("content")
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content)
+    return content or ""

@@ -18,8 +18,7 @@ from tests.benchmarks.connection import Connection
 from tests.benchmarks.measuring import processor_ms, resident_mib
 from tests.running_server import RunningServer
 from wfdsl import Pool
-from wfdsl.interpreter.budget import Budget, BudgetTracker
-from wfdsl.interpreter.journal import Journal
+from wfdsl.interpreter.budget import Budget
 from wfdsl.protocols import Call, Reply
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Limits, WorkerEntry
@@ -46,15 +45,11 @@ def serve(folder: Path) -> None:
     from wfdsl.experiment import ServeSettings
     from wfdsl.server.listening import address_of, listen
     from wfdsl.server.listening import serve as answer
-    from wfdsl.server.metrics import Metrics
     from wfdsl_rl.engines.server import build_app
-    from wfdsl_rl.engines.service import RewardService
 
-    with Journal(folder / "journal.db") as journal, listen("127.0.0.1", 0) as listening:
-        tracker = BudgetTracker(Budget())
-        reward = Reward(pool(DELAY_S), TASKS, journal=journal, budget=tracker)
-        service = RewardService(reward, journal, tracker, Metrics(), parallel=1024)
-        app = build_app(service, ServeSettings(max_requests=4096), keys=None, log=lambda _: None)
+    journal = folder / "journal.db"
+    with Reward(pool(DELAY_S), TASKS, journal=journal, budget=Budget()) as reward, listen("127.0.0.1", 0) as listening:
+        app = build_app(reward, ServeSettings(max_requests=4096), keys=None, parallel=1024, log=lambda _: None)
         answer(app, listening, 5.0, lambda: print(address_of(listening), file=sys.stderr, flush=True))
 
 
@@ -98,8 +93,7 @@ def over_http(folder: Path) -> None:
 
 
 async def waiting(folder: Path) -> None:
-    with Journal(folder / "waiting.db") as journal:
-        reward = Reward(pool(WAIT_S), TASKS, journal=journal, concurrency=WAITING)
+    with Reward(pool(WAIT_S), TASKS, journal=folder / "waiting.db", concurrency=WAITING) as reward:
         began, before = time.perf_counter(), time.process_time()
         scored = await reward([ONE] * WAITING, ["t"] * WAITING)
         total, used_s = time.perf_counter() - began, time.process_time() - before

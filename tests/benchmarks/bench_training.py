@@ -34,10 +34,10 @@ def main() -> None:
     """Measure, and print the table."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
-    from wfdsl_rl.processes import join_processes
+    from wfdsl_rl.processes import joined
 
-    processes = join_processes()
     with ExitStack() as stack:
+        processes = stack.enter_context(joined())
         folder = processes.on_first(lambda: stack.enter_context(tempfile.TemporaryDirectory()))
         plain, ours, valid = _measure(Path(folder), processes)
     if not processes.is_first:

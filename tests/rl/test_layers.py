@@ -25,21 +25,22 @@ LAYERS = [
     ["gym", "gym"],
     ["training"],
     ["reward"],
-    ["loop_thread", "processes"],
-    ["scoring"],
+    ["processes", "scoring"],
 ]
 """From the top down: every import, for types and inside functions too, stays in its layer or points down. The gym is
 used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["processes"],
+    "anyio": ["reward"],
     "datasets": ["training.grpo", "training.stages", "training.asynchronous"],
     "gguf": ["training.gguf_file"],
     "httpx2": ["engines.client"],
     "huggingface_hub": ["training.estimate"],
     "numpy": ["training.gguf_file", "training.asynchronous"],
     "peft": ["training.grpo", "training.checkpoints"],
-    "pydantic": ["gym.", "training.", "scoring"],
+    "pydantic": ["engines.server", "training."],
+    "pydantic_core": ["engines.server"],
     "rich": ["cli."],
     "safetensors": ["training."],
     "starlette": ["engines.server"],

@@ -24,7 +24,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 from wfdsl_rl import Reward
 from wfdsl_rl.gym.source import tasks as gym_tasks
-from wfdsl_rl.scoring import NoScore, RewardValues, Rollout, offer_of
+from wfdsl_rl.scoring import NoScore, RewardValues, Rollout
 
 TASKS = tuple(Task(id=f"t{number}", question=f"Question {number}?", gold="yes", kind="text") for number in range(3))
 RIGHT = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
@@ -292,18 +292,21 @@ async def test_a_training_batch_without_a_score_stops_and_an_evaluation_does_not
     assert await reward.trl([RIGHT] * 3, trainer_state=STATE, **columns(reward.rows(split="test"))) == [None] * 3
 
 
+async def test_each_completion_of_a_group_in_an_evaluation_has_its_own_score() -> None:
+    reward = Reward(Pool.from_functions([up]), TASKS)
+
+    scores = await reward.trl([RIGHT, "nothing"] * 3, **columns(2 * reward.rows(split="test")))
+
+    assert scores == [1.0, 0.0] * 3
+
+
 async def test_rows_offer_a_subset_and_completions_are_read_in_its_numbering() -> None:
     pool = Pool.load("gym/seven")
     tasks = gym_tasks("gym/seven", 6, 5, split="train")
     reward = Reward(pool, tasks, conductor=ConductorConfig(pick=2, shuffle=True), prompt="tiny")
 
     rows = reward.rows()
-    found = await reward.score(
-        [
-            Rollout(completion=RIGHT, task=task, sample_id=task.id, offer=offer_of(row, pool))
-            for row, task in zip(rows, tasks, strict=True)
-        ]
-    )
+    found = await reward([RIGHT] * len(rows), rows)
 
     assert {len(row["shown"]) for row in rows} == {2}
     asked = [each.run.workflow[0].worker for each in found if each.run is not None]

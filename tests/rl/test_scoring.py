@@ -156,7 +156,6 @@ async def test_metrics_say_what_a_batch_was_like() -> None:
         "unjudged": 0.0,
         "failed": 0.25,
         "steps": 2.0,
-        "usd": 0.0,
     }
 
 

@@ -64,6 +64,11 @@ def journal_failed(error: JournalFailure) -> ApiError:
     return ApiError(503, str(error), code="journal_failed", headers={"retry-after": "5"})
 
 
+def shutting_down() -> ApiError:
+    """The error for a request that the server cannot answer before it ends."""
+    return ApiError(503, "the server shuts down; ask again", code="shutting_down", headers={"retry-after": "5"})
+
+
 def shown(value: Any) -> str:
     """A value as messages quote it."""
     if isinstance(value, list | dict):

@@ -24,16 +24,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from wfdsl.errors import JournalFailure, RunInUse, UsageError
 from wfdsl.experiment import ServeSettings
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import request_of, run_of, runs_of_tool_calls
-from wfdsl.interpreter.record import Run, RunEnded
+from wfdsl.interpreter.record import Run
 from wfdsl.interpreter.running import new_run_id
 from wfdsl.interpreter.tools import pending_calls
 from wfdsl.server.answers import Answer, ChatReply, ResponseReply, answer_of
-from wfdsl.server.api_errors import NO_RETRY, ApiError, journal_failed, not_supported, of_run, wrong_value
+from wfdsl.server.api_errors import NO_RETRY, ApiError, not_supported, wrong_value
 from wfdsl.server.chat_request import ChatRequest, chat_request
 from wfdsl.server.endpoints import CLIENT_LEFT, ClientLeft, Endpoints, EventStream, read_body, while_connected
 from wfdsl.server.keys import ApiKeys, Caller, KeyUsage
@@ -256,7 +255,7 @@ class _Server(Endpoints):
                     if len(ready) > len(said):
                         yield Said(ready[len(said) :], reasoning=False)
                         said = ready
-            answer = answer_of(turn, await _result(live.task))
+            answer = answer_of(turn, await live.result())
         if problem := answer.form_problem:
             yield Said("the answer has another form than was asked for: asked again\n", reasoning=True)
             answer = await self._repaired(turn, answer, problem)
@@ -270,14 +269,14 @@ class _Server(Endpoints):
         """The answer in the form that was asked for, for which its worker is asked once more."""
         work = partial(turn.again, answer.run, problem, self.journal)
         async with self._waiting(turn, f"{answer.run.id}-again", work) as live:
-            again = await _result(live.task)
+            again = await live.result()
         repaired = answer_of(turn, again)
         if problem := repaired.form_problem:
             what = f"the answer has another form than response_format asked for, twice: {problem}"
             raise ApiError(502, what, code="response_format_not_kept", run=answer.run)
         return replace(answer, text=repaired.text, finish=repaired.finish, again=again)
 
-    def _waiting(self, turn: Turn, run_id: str, work: Work) -> AbstractAsyncContextManager[LiveRun]:
+    def _waiting(self, turn: Turn, run_id: str, work: Work[Run]) -> AbstractAsyncContextManager[LiveRun[Run]]:
         return self._live.waiting(run_id, work, partial(self.metrics.event, turn.model.id), linger_s=turn.linger_s)
 
 
@@ -297,23 +296,6 @@ def _lingering(headers: Mapping[str, str]) -> Callable[[], float]:
     except ValueError:
         limit = inf
     return lambda: LINGER_S if time.monotonic() - began >= 0.9 * limit - 1 else 0.0
-
-
-async def _result(task: asyncio.Task[Run]) -> Run:
-    """The run of a task; what has ended it becomes the error that a client is sent."""
-    await asyncio.wait([task])
-    if task.cancelled():
-        raise ApiError(503, "the server shuts down; ask again", code="shutting_down", headers={"retry-after": "5"})
-    try:
-        return await task
-    except RunEnded as error:
-        raise of_run(error) from error
-    except RunInUse as error:
-        raise ApiError(409, str(error), code="run_in_progress", headers={"retry-after": "5"}) from error
-    except JournalFailure as error:
-        raise journal_failed(error) from error
-    except UsageError as error:
-        raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
 
 
 def _before_stop(text: str, stops: tuple[str, ...]) -> str:

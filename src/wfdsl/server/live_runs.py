@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from wfdsl.errors import JournalFailure, RunInUse, UsageError
 from wfdsl.interpreter.conductor_node import OWN_STEP
 from wfdsl.interpreter.events import (
     CompletionFinished,
@@ -25,25 +26,44 @@ from wfdsl.interpreter.events import (
     StepFinished,
     StepStarted,
 )
-from wfdsl.interpreter.record import Run
+from wfdsl.interpreter.record import Run, RunEnded
 from wfdsl.render.text import counted
+from wfdsl.server.api_errors import NO_RETRY, ApiError, journal_failed, of_run, shutting_down
 
-Work: TypeAlias = Callable[[Listener], Coroutine[Any, Any, Run]]
+_T = TypeVar("_T")
+Work: TypeAlias = Callable[[Listener], Coroutine[Any, Any, _T]]
 """What runs a run, and tells its events to a listener."""
 LINGER_S = 60.0
 """How long a run continues after its client's time is over. OpenAI's clients wait at most 8 s before they ask again."""
 
 
-class LiveRun:
+class LiveRun(Generic[_T]):
     """A run in progress, with what has happened in it so far."""
 
-    def __init__(self, work: Work, observe: Listener) -> None:
+    def __init__(self, work: Work[_T], observe: Listener, about: str) -> None:
+        self.about = about  # in the words of the request that started it
         self.events: list[Event] = []
         self._observe = observe
         self._news = asyncio.Event()
         self.waiting = 0
         self.task = asyncio.create_task(work(self._hear))
         self.task.add_done_callback(lambda _: self._news.set())
+
+    async def result(self) -> _T:
+        """What it comes to; what has ended it is raised as the `ApiError` that a client is sent."""
+        await asyncio.wait([self.task])
+        if self.task.cancelled():
+            raise shutting_down()
+        try:
+            return self.task.result()
+        except RunEnded as error:
+            raise of_run(error) from error
+        except RunInUse as error:
+            raise ApiError(409, str(error), code="run_in_progress", headers={"retry-after": "5"}) from error
+        except JournalFailure as error:
+            raise journal_failed(error) from error
+        except UsageError as error:
+            raise ApiError(500, str(error), code="run_refused", headers=NO_RETRY) from error
 
     async def follow(self) -> AsyncIterator[Event]:
         """All events of the run from its beginning, as they happen."""
@@ -67,7 +87,7 @@ class LiveRuns:
     """The runs in progress, by their ids."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, LiveRun] = {}
+        self._runs: dict[str, LiveRun[Any]] = {}
 
     def events_of(self, run_id: str) -> Sequence[Event]:
         """What has happened so far in a run in progress."""
@@ -76,24 +96,24 @@ class LiveRuns:
 
     @asynccontextmanager
     async def waiting(
-        self, run_id: str, work: Work, observe: Listener, *, linger_s: Callable[[], float]
-    ) -> AsyncIterator[LiveRun]:
+        self, run_id: str, work: Work[_T], observe: Listener, *, linger_s: Callable[[], float | None], about: str = ""
+    ) -> AsyncIterator[LiveRun[_T]]:
         """Wait inside the block for a run, which is started if it is not in progress; `observe` is told what happens.
 
-        `linger_s` says for how many seconds the run may continue when the block ends early.
+        `linger_s` says for how many seconds the run may continue when the block ends early; None: to its end.
         """
         while (run := self._runs.get(run_id)) is not None and run.task.cancelling():
             await asyncio.wait([run.task])
         if run is None:
-            run = self._runs[run_id] = LiveRun(work, observe)
+            run = self._runs[run_id] = LiveRun(work, observe, about)
             run.task.add_done_callback(lambda task: self._over(run_id, task))
         run.waiting += 1
         try:
             yield run
         finally:
             run.waiting -= 1
-            if not run.waiting and not run.task.done():
-                asyncio.get_running_loop().call_later(linger_s(), lambda: run.waiting or run.task.cancel())
+            if not run.waiting and not run.task.done() and (seconds := linger_s()) is not None:
+                asyncio.get_running_loop().call_later(seconds, lambda: run.waiting or run.task.cancel())
 
     async def end(self) -> None:
         """End all runs; what they have paid for is in the journal."""
@@ -102,7 +122,7 @@ class LiveRuns:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _over(self, run_id: str, task: asyncio.Task[Run]) -> None:
+    def _over(self, run_id: str, task: asyncio.Task[Any]) -> None:
         self._runs.pop(run_id, None)
         if not task.cancelled():
             task.exception()  # without this, asyncio would complain about an error that no request waited for

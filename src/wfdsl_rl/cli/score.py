@@ -20,7 +20,7 @@ from wfdsl.cli.options import (
     group,
     require_no_parameters,
 )
-from wfdsl.cli.output import print_now, server_log
+from wfdsl.cli.output import OK, print_now, server_log
 from wfdsl.cli.task_options import add_task_options, tasks_of
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
@@ -28,8 +28,7 @@ from wfdsl.interpreter.budget import Budget
 
 if TYPE_CHECKING:  # start-up time
     from wfdsl.experiment import Experiment
-    from wfdsl.interpreter.journal import Journal
-    from wfdsl_rl.engines.service import RewardService
+    from wfdsl_rl.reward import Reward
 
 EXAMPLES: Final = (
     "wfdsl serve --score --pool pool.toml --tasks gsm8k --budget-usd 50",
@@ -79,60 +78,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
     require_packages("wfdsl serve", SERVER_PACKAGES, "server")
-    from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import default_path, lock_for_sole_use
-
-    path = default_path().parent / "reward" / "journal.db" if args.journal is None else Path(args.journal)
-    lock_for_sole_use(path)
-    with Journal(path) as journal:
-        return _serve(args, journal)
-
-
-def _serve(args: argparse.Namespace, journal: Journal) -> int:
     from wfdsl.server.keys import keys_for
     from wfdsl.server.listening import address_of, allow_open_files, listen, serve
     from wfdsl_rl.engines.server import build_app
 
+    journal = default_path().parent / "reward" / "journal.db" if args.journal is None else Path(args.journal)
+    lock_for_sole_use(journal)
     require_no_parameters(args, "completions take no parameters")
     experiment = experiment_of(args, serve=_DEFAULTS)
     settings = experiment.serve
     keys = keys_for(settings.host, settings.keys, print_now)
     allow_open_files()
-    with listen(settings.host, settings.port) as listening:
-        service = _service(args, experiment, journal)
-        app = build_app(service, settings, keys=keys, log=server_log(quiet=args.quiet))
-        about = f"{len(service.reward.tasks)} tasks on {address_of(listening)}, journal {journal.path}"
+    with listen(settings.host, settings.port) as listening, _reward(args, experiment, journal) as reward:
+        app = build_app(reward, settings, keys=keys, parallel=args.parallel, log=server_log(quiet=args.quiet))
+        about = f"{len(reward.tasks)} tasks on {address_of(listening)}, journal {journal}"
 
         def ending(why: str) -> None:
             print_now(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
 
         serve(app, listening, settings.drain_s, lambda: print_now(about), ending)
-    return 0
+    return OK
 
 
-def _service(args: argparse.Namespace, experiment: Experiment, journal: Journal) -> RewardService:
+def _reward(args: argparse.Namespace, experiment: Experiment, journal: Path) -> Reward:
     from wfdsl.experiment import run_options
     from wfdsl.grading.sandbox import Sandbox
-    from wfdsl.interpreter.running import RunOptions
-    from wfdsl.server.metrics import Metrics
-    from wfdsl_rl.engines.service import RewardService
     from wfdsl_rl.reward import Reward
-    from wfdsl_rl.scoring import RewardValues, budget_tracker
+    from wfdsl_rl.scoring import RewardValues
 
-    pool, tasks = experiment.require_pool(), tasks_of(args)
-    metrics = Metrics()
-    tracker = budget_tracker(experiment.budget, journal)
-    reward = Reward(
-        pool,
-        tasks,
+    return Reward(
+        experiment.require_pool(),
+        tasks_of(args),
         values=RewardValues(**{name: value for name in _VALUES if (value := getattr(args, name)) is not None}),
         executions=args.executions,
-        options=RunOptions(
-            on_event=lambda event: metrics.event("reward", event),
-            **run_options(experiment.run, without=("concurrency",)),
-        ),
+        options=run_options(experiment.run, without=("concurrency",)),
         sandbox=None if args.sandbox_slots is None else Sandbox(slots=args.sandbox_slots),
-        budget=tracker,
+        budget=experiment.budget,
         journal=journal,
     )
-    return RewardService(reward, journal, tracker, metrics, parallel=args.parallel)

@@ -138,13 +138,13 @@ def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any
     try:
         from wfdsl.evaluation.trials import hash_of
         from wfdsl_rl.cli.train_output import Progress, figures
-        from wfdsl_rl.processes import OtherProcessEnded, join_processes
+        from wfdsl_rl.processes import joined
         from wfdsl_rl.training.pipeline import run_pipeline
         from wfdsl_rl.training.plan import METRICS, Setup, run_options
     except ModuleNotFoundError as error:
         raise UsageError(f"training needs the package {error.name}: {install_command('rl')}") from error
-    processes = join_processes(plan.train.processes)
     with ExitStack() as stack:
+        processes = stack.enter_context(joined(plan.train.processes))
         watched: dict[str, Any] = {"say": lambda _: None}
         if processes.is_first:
             progress = Progress(plan.train, stages)
@@ -177,18 +177,12 @@ def _run(plan: Plan, stages: Sequence[str], folder: Path, command: dict[str, Any
             "processes": processes.count,
             "command": command,
         }
-        try:
-            if args.resume is not None:
-                processes.on_first(lambda: _require_same(folder, resolved))
-            last = run_pipeline(setup, stages, resume=args.resume is not None, resolved=resolved)
-            for line in figures(folder / METRICS, stages) if processes.is_first else ():
-                setup.say(line)
-            setup.say(f"done: {last}")
-            processes.leave()
-        except (OtherProcessEnded, KeyboardInterrupt):
-            if processes.is_first:
-                raise
-            return FAILED  # the first process says why
+        if args.resume is not None:
+            processes.on_first(lambda: _require_same(folder, resolved))
+        last = run_pipeline(setup, stages, resume=args.resume is not None, resolved=resolved)
+        for line in figures(folder / METRICS, stages) if processes.is_first else ():
+            setup.say(line)
+        setup.say(f"done: {last}")
     return OK
 
 

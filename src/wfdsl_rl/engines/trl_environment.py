@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.scoring import Scored, offer_of
+from wfdsl_rl.scoring import Scored
 
 
 class WorkflowEnvironment:
@@ -40,8 +40,7 @@ class WorkflowEnvironment:
             return f"no further round: the limit is {self._max_rounds}"
         scored = self._scored(workflow)
         self._rounds.append(scored)
-        if scored.run is not None and scored.workflow is not None:
-            self._answered = (scored.workflow[-1].subtask, scored.run.answer or "")
+        self._answered = scored.pair or self._answered
         if scored.problems:
             return f"{scored.outcome}: {', '.join(scored.problems)}"
         return self._answered[1] if self._answered else ""
@@ -51,5 +50,4 @@ class WorkflowEnvironment:
         return (self._rounds[-1] if self._rounds else self._scored("")).score
 
     def _scored(self, workflow: str) -> Scored:
-        offer, task = offer_of(self._columns, self._reward.pool), self._columns["task"]
-        return self._reward.sync([workflow], [task], previous=[self._answered], offers=[offer])[0]
+        return self._reward.sync([workflow], [self._columns], previous=[self._answered])[0]

@@ -19,7 +19,6 @@ from wfdsl.errors import UsageError
 from wfdsl.tasks.loading import load_tasks
 from wfdsl_rl.engines.client import Result, RewardClient
 from wfdsl_rl.reward import Reward
-from wfdsl_rl.scoring import Rollout, offer_of
 
 
 class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
@@ -52,14 +51,7 @@ class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
         """The result of a sample (`task`, `completion`, `shown`, `true`), from the server or from this process."""
         if self.url is not None:
             return (await _client(self.url, run=self.run).score([sample]))[0]
-        reward = self.reward()
-        rollout = Rollout(
-            completion=sample["completion"],
-            task=reward.tasks[sample["task"]],
-            sample_id=f"{sample['task']}/{id(sample)}",
-            offer=offer_of(sample, reward.pool),
-        )
-        return (await reward.score([rollout]))[0].to_dict()
+        return (await self.reward()([sample["completion"]], [sample]))[0].to_dict()
 
 
 _client = lru_cache(RewardClient)

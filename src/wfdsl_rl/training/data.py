@@ -36,7 +36,8 @@ from wfdsl.errors import UsageError
 from wfdsl.settings import first_problem
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.scoring import row_of
+from wfdsl_rl.reward import Reward
+from wfdsl_rl.scoring import Row
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import read_samples
@@ -62,8 +63,8 @@ def seed_of(train: TrainConfig, stage: str, *, more: int = 0) -> int:
 
 
 def make_rows(
-    setup: Setup, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = (), split: str = "train"
-) -> list[dict[str, Any]]:
+    reward: Reward, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = (), split: str = "train"
+) -> list[Row]:
     """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
     Each kind passes through its tasks again and again, each pass in an order of its own. A trainer reads the rows once
@@ -71,16 +72,7 @@ def make_rows(
     """
     rows = []
     for number, at in enumerate(_order(tasks, count, seed)):
-        row = row_of(
-            tasks[at],
-            offered(setup.pool, pick, seed, number),
-            setup.prompt,
-            number=number,
-            max_steps=setup.max_steps,
-            access=setup.conductor.access,
-            question_for=setup.question_for,
-            split=split,
-        )
+        row = reward.row(tasks[at], number, offered(reward.pool, pick, seed, number), split=split)
         about = {"kind": tasks[at].kind, "domain": str(tasks[at].metadata.get("domain", ""))}
         rows.append({**row, **about, "revises": None, "weight": 1.0, "previous": None})
     return rows
@@ -122,7 +114,7 @@ def stage_rows(setup: Setup, stage: str) -> list[dict[str, Any]]:
     """The rows of a GRPO stage, each read once."""
     config = setup.train.grpo(stage)
     rows = make_rows(
-        setup,
+        setup.reward(stage),
         setup.stage_tasks.get(stage, setup.tasks),
         count=config.max_steps * config.prompts_per_step,
         seed=seed_of(setup.train, stage),
@@ -139,7 +131,7 @@ def eval_rows(setup: Setup, stage: str) -> dict[str, list[dict[str, Any]]]:
         return {}
     config, tasks = setup.train.grpo(stage), setup.eval_tasks
     seed = seed_of(setup.train, stage, more=1)
-    rows = make_rows(setup, tasks, count=len(tasks), seed=seed, pick=config.pick, split="eval")
+    rows = make_rows(setup.reward(stage), tasks, count=len(tasks), seed=seed, pick=config.pick, split="eval")
     if not config.forced:
         return {"first": rows}
     second = [{**row, "row": len(rows) + row["row"], "revises": row["row"]} for row in rows]

@@ -98,7 +98,8 @@ def _write_model(source: Path, made: Path, *, gguf: Precision | None) -> Any:
 def _training_cost(stages: list[Path]) -> FitCost | None:
     """What the workers of a training have cost, evaluations left out; None if samples do not say."""
     kept = [file for folder in stages for file in (folder.parent / "samples").glob("step-*.jsonl.gz")]
-    costs = [FitCost(row["calls"], row["tokens"], row["usd"]) for file in kept for row in read_samples(file)]
+    rows = (row for file in kept for row in read_samples(file))
+    costs = [FitCost(row["calls"], sum(row["tokens"].values()), row["cost_usd"]) for row in rows]
     return sum(costs, FitCost(0, 0, 0.0)) if costs else None
 
 

@@ -27,7 +27,6 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import lock_for_sole_use
 from wfdsl.own_code import load_function
-from wfdsl_rl.processes import told_when_lost
 from wfdsl_rl.training.checkpoints import (
     ADAPTER,
     WEIGHTS,
@@ -70,7 +69,7 @@ def run_pipeline(
     quiet_libraries()
     logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_news)
     on_first = setup.processes.on_first
-    with _disk_full_said(setup), told_when_lost(), ExitStack() as running:
+    with _disk_full_said(setup), ExitStack() as running:
         model = on_first(lambda: _begin(setup, stages, running, resume=resume, resolved=resolved))
         for name in stages:
             final = setup.folder(name) / "final"

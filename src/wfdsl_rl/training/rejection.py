@@ -69,19 +69,20 @@ def rejection_sampled(setup: Setup, name: str, model: Model) -> list[dict[str, A
 async def _best(setup: Setup, name: str, sft: SftStage, model: Model) -> list[dict[str, Any]]:
     """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
     seed, count = seed_of(setup.train, name, more=_MORE), sft.candidates
-    rows = make_rows(setup, setup.tasks, count=sft.questions, seed=seed)
     reward, found = setup.reward(name), []
+    rows = make_rows(reward, setup.tasks, count=sft.questions, seed=seed)
     for begin in range(0, len(rows), _TOGETHER):
         some = rows[begin : begin + _TOGETHER]
         texts, cut = (_written if sft.rows == "policy" else _random)(setup, model, some, count)
-        samples = await reward.samples([row for row in some for _ in range(count)], texts, 0, cut)
+        asked = [row for row in some for _ in range(count)]
+        samples = await reward.samples(zip(asked, texts, cut, strict=True), 0)
         require_scores([sample.scored for sample in samples], 0)
         for at, row in enumerate(some):
             own = samples[at * count : (at + 1) * count]
             rewarded = [(each.reward, each) for each in own if each.reward is not None]
             worth, best = max(rewarded, key=lambda pair: pair[0], default=(0.0, None))
             if best is not None and best.scored.outcome != "invalid":
-                said = {"role": "assistant", "content": best.completion.rstrip("\n")}
+                said = {"role": "assistant", "content": best.rollout.completion.rstrip("\n")}
                 gain = worth - fmean(each for each, _ in rewarded)
                 found.append({"prompt": row["prompt"], "completion": [said], "task": row["task"], "gain": gain})
     return found

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rl.training.toy import a_pool, rows_setup
+from tests.rl.training.toy import a_reward, a_setup
 from wfdsl.errors import UsageError
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.scoring import offer_of
 from wfdsl_rl.training.data import make_rows, offered, stage_rows, with_second_rounds
 from wfdsl_rl.training.plan import read_plan
 
@@ -20,14 +20,14 @@ GYM = Pool.load("gym/seven")
 
 
 def test_the_same_seed_gives_the_same_rows(tasks: tuple[Task, ...], pool: Pool) -> None:
-    first, second = (make_rows(rows_setup(pool), tasks, count=200, pick=(2, 3), seed=4) for _ in range(2))
+    first, second = (make_rows(a_reward(pool), tasks, count=200, pick=(2, 3), seed=4) for _ in range(2))
 
     assert first == second
-    assert first[:50] == make_rows(rows_setup(pool), tasks, count=50, pick=(2, 3), seed=4)
+    assert first[:50] == make_rows(a_reward(pool), tasks, count=50, pick=(2, 3), seed=4)
 
 
 def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...], pool: Pool) -> None:
-    rows = make_rows(rows_setup(pool), tasks, count=2 * len(tasks), seed=1)
+    rows = make_rows(a_reward(pool), tasks, count=2 * len(tasks), seed=1)
 
     passes = [[row["task"] for row in rows[at : at + len(tasks)]] for at in (0, len(tasks))]
     assert sorted(passes[0]) == sorted(passes[1]) == sorted(task.id for task in tasks)
@@ -35,9 +35,11 @@ def test_rows_go_through_all_tasks_before_one_comes_again(tasks: tuple[Task, ...
 
 
 def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool) -> None:
-    for row in make_rows(rows_setup(pool), tasks, count=30, pick=(2,), seed=9):
-        offer = offer_of(row, pool)
+    reward = a_reward(pool)
+    for row in make_rows(reward, tasks, count=30, pick=(2,), seed=9):
+        offer = reward.rollout({**row, "task": tasks[0]}, "", sample_id="s").offer
 
+        assert offer is not None
         assert offer == offered(pool, (2,), 9, row["row"])
         assert len(offer.indices) == 2
         for shown, true in offer.pool_indices.items():
@@ -48,7 +50,7 @@ def test_an_offer_is_what_its_row_says(tasks: tuple[Task, ...], pool: Pool) -> N
 def test_second_rounds_revise_questions_of_earlier_iterations_each_once(
     tasks: tuple[Task, ...], pool: Pool, share: float, second: int
 ) -> None:
-    rows = make_rows(rows_setup(pool), tasks, count=16, seed=0)
+    rows = make_rows(a_reward(pool), tasks, count=16, seed=0)
 
     found = with_second_rounds(rows, share=share, discount=0.25, per_step=4)
 
@@ -68,9 +70,9 @@ def test_a_subset_has_numbers_of_its_own_and_the_whole_pool_keeps_its(row: int) 
     assert len(true) == 6 or list(true.values()) == list(range(7))
 
 
-def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...]) -> None:
+def test_a_stage_may_have_tasks_of_its_own(tasks: tuple[Task, ...], tmp_path: Path) -> None:
     own = tasks[:7]
-    setup = rows_setup(a_pool(), stage_tasks={"recursion": own})
+    setup = replace(a_setup(tmp_path), stage_tasks={"recursion": own})
 
     assert {row["task"] for row in stage_rows(setup, "recursion")} <= {task.id for task in own}
     assert not {row["task"] for row in stage_rows(setup, "base")} <= {task.id for task in own}

@@ -109,7 +109,9 @@ def test_an_export_says_what_the_workers_of_its_training_have_cost(training: Pat
     batches = {"base/samples/step-000001": [(3, 100, 0.5), (2, 50, 0.25)], "sft/samples/step-000001": [(4, 40, 0.25)]}
     for name, rows in batches.items():
         (training / name).parent.mkdir(exist_ok=True)
-        lines = [json.dumps({"calls": calls, "tokens": tokens, "usd": usd}) for calls, tokens, usd in rows]
+        lines = [
+            json.dumps({"calls": calls, "tokens": {"all": tokens}, "cost_usd": usd}) for calls, tokens, usd in rows
+        ]
         (training / f"{name}.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
 
     main(["export", str(training), "-o", str(tmp_path / "out")])

@@ -10,7 +10,8 @@ import pytest
 
 from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl_rl.scoring import CUT, Sample, Scored
+from wfdsl.tasks.task import Task
+from wfdsl_rl.scoring import CUT, Rollout, Sample, Scored
 from wfdsl_rl.training.samples import (
     HealthChecks,
     Iteration,
@@ -44,15 +45,12 @@ def sample(
     asked = number % 3 if worker is None else worker
     workflow = Workflow(tuple(Step(asked, subtask, ()) for _ in range(1 + number % 4)))
     run = Run("r", workflow, QUESTION, (StepRecord(0, 0, response=answer),), "done", 0.0, 1.0)
-    problems = (problem,) if problem else ()
-    judged = (
-        Scored(outcome, problems=problems)
-        if outcome in ("invalid", "failed")
-        else Scored(outcome, workflow, run, problems=problems)
-    )
+    ran: tuple[Any, ...] = () if outcome in ("invalid", "failed") else (workflow, run)
+    judged = Scored(outcome, *ran, problems=(problem,) if problem else (), score=float(number % 2))
     group = number // 4 if row is None else row
     about = {"split": split, "row": group, "task": f"t{group}", "kind": ("math", "text")[group % 2]}
-    return Sample(step, {**about, "shown": [], "true": []}, 0, "text", judged, float(number % 2))
+    rollout = Rollout(completion="text", task=Task(id="t", question=QUESTION, gold="11"), sample_id="s")
+    return Sample(step, about, rollout, judged)
 
 
 def batch(change: Callable[[int], Any] = lambda number: {}, **same: Any) -> list[Sample]:

@@ -34,7 +34,7 @@ def setup_of(tmp_path: Path, *settings: str) -> Setup:
 
 
 def rows_of(setup: Setup) -> list[dict[str, Any]]:
-    return make_rows(setup, setup.tasks, count=2, seed=0)
+    return make_rows(setup.reward("base"), setup.tasks, count=2, seed=0)
 
 
 def test_workers_that_are_left_out_are_neither_listed_nor_paid(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
-from tests.rl.training.toy import rows_setup  # noqa: E402
+from tests.rl.training.toy import a_reward  # noqa: E402
 from wfdsl.conductor.config import MAX_RESPONSE_CHARS  # noqa: E402
 from wfdsl.tasks.task import Task  # noqa: E402
 from wfdsl_rl.training.data import make_rows  # noqa: E402
@@ -103,7 +103,7 @@ def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_
 def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
     plan = read_plan(preset)
     task = Task(id="longest", question="q" * LONGEST_QUESTION, gold="1", kind="text")
-    row = make_rows(rows_setup(plan.pool, plan.prompt, max_steps=plan.max_steps), [task], count=1, seed=0)[0]
+    row = make_rows(a_reward(plan.pool, plan.prompt, max_steps=plan.max_steps), [task], count=1, seed=0)[0]
     stage = plan.train.grpo("recursion")
     first = "c" * (CHARS_PER_TOKEN * stage.max_completion_length)
     reply = "r" * (MAX_RESPONSE_CHARS + 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.rl.training.toy import rows_setup
+from tests.rl.training.toy import a_reward
 from wfdsl.experiment import Experiment
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.reward import Reward
@@ -31,9 +31,8 @@ async def up(messages: list[dict[str, Any]]) -> str:
     return "yes"
 
 
-def rows(tasks: Sequence[Task], prompt: Prompt, split: str = "train", pool: Pool | None = None) -> list[dict[str, Any]]:
-    offered = pool or Pool.from_functions([up])
-    return make_rows(rows_setup(offered, prompt), tasks, count=2, seed=0, split=split)
+def rows(tasks: Sequence[Task], prompt: Prompt, pool: Pool | None = None) -> list[dict[str, Any]]:
+    return make_rows(a_reward(pool or Pool.from_functions([up]), prompt), tasks, count=2, seed=0)
 
 
 async def asked(reward: Reward, batch: list[dict[str, Any]], texts: list[str], step: int = 0) -> dict[str, float]:
@@ -86,7 +85,7 @@ async def test_a_step_that_is_repeated_makes_no_call_twice_and_another_stage_mak
     for stage, calls in (("base", 2), ("base", 2), ("pools", 4)):
         pool = Pool.from_functions([counted])
         with run_options(Experiment(), pool, tmp_path) as options:
-            reward = Reward(pool, tasks, end_of_text=END, options=options, name=stage)
+            reward = Reward(pool, tasks, end_of_text=END, options=options, seed=f"0/{stage}")
             await asked(reward, rows(tasks, prompt), [RIGHT, RIGHT])
         assert len(made) == calls
 
@@ -100,21 +99,22 @@ async def test_the_slowest_worker_is_logged(tasks: tuple[Task, ...], prompt: Pro
     reward = Reward(pool, tasks, end_of_text=END)
     given = rows(tasks, prompt, pool=pool)
 
-    found = latency_of(await reward.samples(given, [CHECKED, CHECKED], 0))
+    found = latency_of(await reward.samples([(row, CHECKED, False) for row in given], 0))
 
     assert found["slowest_worker"] == 1.0
     assert found["latency_p50_s"] <= found["latency_p95_s"]
     assert found["slowest_worker_s"] >= 0.05
-    assert latency_of(await reward.samples(given, ["nothing"] * 2, 0)) == {}
+    assert latency_of(await reward.samples([(row, "nothing", False) for row in given], 0)) == {}
 
 
 async def test_a_kept_sample_says_what_was_asked_and_names_its_runs(tasks: tuple[Task, ...], prompt: Prompt) -> None:
     given = rows(tasks, prompt)
     reward = Reward(Pool.from_functions([up]), tasks, executions=2)
 
-    kept, invalid = (sample.to_dict() for sample in await reward.samples(given, [RIGHT, "no lists"], 3))
+    items = zip(given, (RIGHT, "no lists"), (False, False), strict=True)
+    kept, invalid = (sample.to_dict() for sample in await reward.samples(items, 3))
 
     questions = {task.id: (task.question, task.kind) for task in tasks}
     assert [(each["question"], each["kind"]) for each in (kept, invalid)] == [questions[row["task"]] for row in given]
     assert kept["runs"] == [f"0/train/3/{given[0]['row']}/0", f"0/train/3/{given[0]['row']}/0/1"]
-    assert invalid["runs"] == []
+    assert (invalid["runs"], invalid["cost_usd"]) == ([], 0.0)

@@ -225,8 +225,8 @@ def test_processes_come_to_the_rewards_and_weights_of_one(one: Path, name: str, 
         assert not torch.equal(expected, start[key])
 
 
-def scores(batch: list[dict[str, object]]) -> dict[tuple[object, object], object]:
-    return {(each["row"], each["index"]): each["reward"] for each in batch}
+def scores(batch: list[dict[str, object]]) -> dict[object, object]:
+    return {each["sample_id"]: each["reward"] for each in batch}
 
 
 def test_a_model_whose_passes_have_16_bits_is_saved_in_32(tmp_path: Path) -> None:

@@ -144,18 +144,19 @@ def test_each_completion_revises_its_own_first_round(revising: Setup) -> None:
     for each in (each for batch in steps for each in batch):
         answers.setdefault(each["row"], []).append(each["answer"])
 
-    second = [each for batch in steps for each in batch if each["round"] == 2]
+    second = [each for batch in steps for each in batch if each["previous"]]
 
-    assert [sum(each["round"] == 2 for each in batch) for batch in steps] == [0, 8, 8, 8]
-    own = [each for each in second if answers[each["revises"]][each["index"]] is not None]
+    assert [sum(each["previous"] is not None for each in batch) for batch in steps] == [0, 8, 8, 8]
+    first = [answers[each["revises"]][int(each["sample_id"].rpartition("/")[2])] for each in second]
+    own = [(each, answer) for each, answer in zip(second, first, strict=True) if answer is not None]
     assert len(own) > 0.8 * len(second)
-    assert all(each["previous"][1] == answers[each["revises"]][each["index"]] for each in own)
+    assert all(each["previous"][1] == answer for each, answer in own)
     groups: dict[int, set[str]] = {}
     for each in second:
         groups.setdefault(each["row"], set()).add(each["previous"][1])
     assert max(map(len, groups.values())) > 1  # a group revises different answers
     assert {each["reward"] for batch in steps for each in batch} <= {0.0, 0.125, 0.25, 0.5, 1.0}
-    evaluated = Counter(each["round"] for each in kept["eval-000000.jsonl.gz"])
+    evaluated = Counter(1 + bool(each["previous"]) for each in kept["eval-000000.jsonl.gz"])
     assert evaluated[1] >= evaluated[2] > 0.8 * len(revising.eval_tasks)
     assert evaluated.total() == 2 * len(revising.eval_tasks)
 

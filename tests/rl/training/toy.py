@@ -17,6 +17,7 @@ from wfdsl.language.completion import print_completion
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
+from wfdsl_rl.reward import Reward
 from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 from wfdsl_rl.training.samples import read_samples
 
@@ -159,12 +160,9 @@ max_completion_length = 40
     return folder / "experiment.toml"
 
 
-def rows_setup(pool: Pool, prompt: Prompt | None = None, **named: Any) -> Setup:
-    """As much of a training as rows are made of."""
-    from wfdsl_rl.training.plan import Setup
-
-    plain = {"train": TRAIN, "max_steps": 5, "tasks": TASKS, "eval_tasks": (), "out": Path("none")}
-    return Setup(pool=pool, prompt=prompt or a_prompt(), **{**plain, **named})
+def a_reward(pool: Pool, prompt: Prompt | None = None, *, max_steps: int = 5) -> Reward:
+    """What rows are made with."""
+    return Reward(pool, (), prompt=prompt or a_prompt(), max_steps=max_steps)
 
 
 def a_setup(out: Path) -> Setup:
