@@ -51,7 +51,8 @@ def sample(
     ran: dict[str, Any] = {} if outcome in ("invalid", "failed") else {"workflow": workflow, "run": run}
     judged = Scored(outcome, **ran, problems=(problem,) if problem else (), score=float(number % 2))
     group = number // 4 if row is None else row
-    about = {"split": split, "row": group, "task": f"t{group}", "kind": ("math", "text")[group % 2]}
+    kind = ("math", "text")[group % 2]
+    about = {"split": split, "row": group, "task": f"t{group}", "kind": kind, "previous": None}
     rollout = Rollout(completion="text", task=Task(id="t", question=QUESTION, gold="11"), sample_id="s")
     return Sample(step, about, rollout, judged)
 
