@@ -138,6 +138,7 @@ def test_a_number_is_shared_equally_and_the_rest_goes_to_the_first_domains() -> 
 
     assert Counter(task.kind for task in select(candidates, 20).tasks) == {"choice": 7, "math": 7, "text": 6}
     assert len(select(candidates).tasks) == 60
+    assert select(candidates, {"math": 0, "code": 0}).tasks == ()
 
 
 def test_near_duplicates_and_test_tasks_are_left_out_and_recorded() -> None:

@@ -169,11 +169,10 @@ def _cases(row: Values, column: str) -> list[dict[str, str]]:
     if isinstance(value, str) and value.lstrip()[:1] not in ("[", "{"):
         value = _unpacked(value, column)
     cases = parsed(value, column)
-    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
-        raise BadRow(f'"{column}" is not a list of cases')
-    if not all(isinstance(case.get(name), str) for case in cases for name in ("input", "output")):
+    is_list = isinstance(cases, list) and all(isinstance(case, dict) for case in cases)
+    if not is_list or not all(isinstance(case.get(name), str) for case in cases for name in ("input", "output")):
         raise BadRow(f'"{column}" is not a list of cases with "input" and "output"')
-    return cases
+    return list(cases)
 
 
 class _Plain(pickle.Unpickler):

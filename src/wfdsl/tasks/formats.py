@@ -123,17 +123,15 @@ def _golds(value: Any) -> tuple[str, ...]:
         value = value.get("ground_truth", value.get("target"))
     if isinstance(value, list) and value and not any(isinstance(each, list | dict) for each in value):
         return tuple(one for each in value for one in _golds(each))
-    gold = plain(value).strip() if is_given(value) else ""
+    gold = plain(value).rpartition("####")[2].strip() if is_given(value) else ""
     if not gold:
         raise BadRow("it has no gold answer")
-    if "####" in gold:
-        gold = gold.rpartition("####")[2].strip()
-    return (_boxed(gold) if _BOX.search(gold) else gold,)
+    boxes = list(_BOX.finditer(gold))
+    return (_boxed(gold, boxes[-1]) if boxes else gold,)
 
 
-def _boxed(solution: str) -> str:
+def _boxed(solution: str, last: re.Match[str]) -> str:
     """The content of the last box of a solution, with balanced braces."""
-    *_, last = _BOX.finditer(solution)
     if last[1] is not None:  # `\boxed 3`
         return str(last[1]).strip("$.")
     depth = 1

@@ -36,7 +36,6 @@ class TaskSource(Protocol):
         Raises:
             UsageError: it has no such name or split.
         """
-        ...
 
 
 def load_tasks(

@@ -124,13 +124,12 @@ def select(
     )
     kept = [task for number, task in enumerate(ordered) if number not in alike]
     domains = sorted({task.domain for task in ordered})
-    by_domain = {name: [task for task in kept if task.domain == name] for name in domains}
-    shares = _shared(PAPER_COUNT if counts is None else counts, domains)
-    for name, count in shares.items():
-        available = len(by_domain.get(name, ()))
-        if counts is not None and not 0 <= count <= available:
-            raise UsageError(f"{name}={count}: there are {available} tasks of this domain: add files, or ask for fewer")
-    chosen = [task for name, count in sorted(shares.items()) for task in _chosen(by_domain[name], count, seed)]
+    chosen = []
+    for name, count in sorted(_shared(PAPER_COUNT if counts is None else counts, domains).items()):
+        there = [task for task in kept if task.domain == name]
+        if counts is not None and not 0 <= count <= len(there):
+            raise UsageError(f"{name}={count}: there are {len(there)} tasks of it: add files, or ask for fewer")
+        chosen += _chosen(there, count, seed)
     Random(seed).shuffle(chosen)
     return Mix(tuple(chosen), dropped)
 
@@ -234,8 +233,6 @@ def _shared(counts: Mapping[str, int] | int, domains: list[str]) -> Mapping[str,
 
 def _chosen(tasks: list[Task], count: int, seed: int) -> list[Task]:
     """The diverse ones among the most difficult ones."""
-    if not count:
-        return []
     shuffled = list(tasks)
     Random(seed).shuffle(shuffled)
     ranked = sorted(shuffled, key=difficulty, reverse=True)[: count * HARDER]
@@ -249,9 +246,8 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
 def _are_alike(one: frozenset[int], other: frozenset[int]) -> bool:
     """Whether two sets of shingles are nearly the same, or one contains the other."""
     shared, shorter = len(one & other), min(len(one), len(other))
-    if shared >= ALIKE * (len(one) + len(other) - shared):
-        return True
-    return shorter >= QUOTED and shared >= CONTAINED * shorter
+    is_quoted = shorter >= QUOTED and shared >= CONTAINED * shorter
+    return is_quoted or shared >= ALIKE * (len(one) + len(other) - shared)
 
 
 def _shingles(text: str) -> frozenset[int]:

@@ -127,13 +127,8 @@ def gold_letters(gold: str, choices: Sequence[str] = ()) -> set[str]:
     letters = set(re.findall(r"[A-Z]", gold.upper().replace("AND", ",")))
     if _LETTERS.fullmatch(gold.strip().upper()) and letters <= set(ascii_uppercase[: len(choices) or 26]):
         return letters
-    said = " ".join(gold.casefold().split())
-    named = (
-        letter
-        for letter, one in zip(ascii_uppercase, choices, strict=False)
-        if said == " ".join(one.casefold().split())
-    )
-    return set(next(named, ""))
+    said, *named = (" ".join(one.casefold().split()) for one in (gold, *choices[:26]))
+    return {ascii_uppercase[named.index(said)]} if said in named else set()
 
 
 def task_line(task: Task) -> str:
