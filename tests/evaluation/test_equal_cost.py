@@ -39,6 +39,8 @@ def test_the_rival_is_the_best_that_costs_no_more() -> None:
     assert rival is not None
     assert str(rival) == "good"
     assert rival.difference.value == pytest.approx(0.2)
+    equal = standings({"b": 2.0, "a": 1.0, "c": 3.0, "mine": 4.0}, {"b": 5, "a": 5, "c": 5, "mine": 8})
+    assert str(equal["mine"].rival) == "a"  # of equally good ones the cheapest
 
 
 def test_a_mixture_of_a_cheaper_and_a_dearer_policy_is_a_rival() -> None:
