@@ -10,7 +10,6 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from tests.benchmarks.measuring import mark, show
@@ -18,8 +17,7 @@ from tests.benchmarks.measuring import mark, show
 CORPUS = Path(__file__).parent.parent / "corpus"
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "plan-solve-verify.wf"
 ROUNDS = 15
-COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{tempfile.gettempdir()}/wfdsl-compiled"}
-"""As where the package is installed: modules are compiled once, whatever the environment says."""
+COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": "/tmp/wfdsl-compiled"}  # as where it is installed
 COMMANDS: list[tuple[str, list[str], float | None]] = [
     ("python -c pass", ["-c", "pass"], None),
     ("wfdsl --help", ["-m", "wfdsl", "--help"], 4.0),

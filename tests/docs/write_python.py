@@ -57,8 +57,7 @@ def _index(package: str) -> str:
 
 
 def _homes(package: str) -> dict[str, str]:
-    homes = homes_of(str(import_module(package).__file__))
-    return {name: home for name, home in homes.items() if name != "__version__"}
+    return {name: home for name, home in homes_of(str(import_module(package).__file__)).items() if name[0] != "_"}
 
 
 def _function(name: str, value: Callable[..., Any]) -> list[str]:

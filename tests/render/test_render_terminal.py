@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 from tests.render.drawn_workflows import DEAD, MIXED, ODD, ODD_OPTIONS, options, workflows
 
 from wfdsl.language.workflow import Step, Workflow
@@ -83,8 +84,6 @@ def test_escape_codes_and_markup_in_a_subtask_are_shown_and_not_obeyed() -> None
 
 
 def test_colour_only_adds_colour() -> None:
-    from rich.text import Text
-
     plain, coloured = printed(to_terminal(MIXED)), printed(to_terminal(MIXED), colour=True)
 
     assert coloured != plain

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wfdsl.cli.display.streams import print_utf8
 from wfdsl.cli.options import count
 from wfdsl.cli.output import OK
-from wfdsl.cli.task_options import add_row_options
+from wfdsl.cli.task_options import add_row_options, read_tasks
 from wfdsl.errors import UsageError
 from wfdsl.files import read_json_lines
 from wfdsl.render.text import counted
@@ -111,11 +111,7 @@ def _configure_examples(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(args: argparse.Namespace) -> list[Task]:
-    from wfdsl.tasks.conversion import parse_mapping
-    from wfdsl.tasks.loading import load_tasks
-
-    columns = parse_mapping(args.map) if args.map else None
-    tasks = load_tasks(args.tasks, format=args.task_format, limit=args.limit, seed=args.seed, columns=columns)
+    tasks = read_tasks(args.tasks, args, args.seed)
     if args.action != "show":  # which formats the tasks have and what they are graded as, such as `gsm8k: 3 math`
         counts = sorted(Counter((task.source or "unnamed", task.kind) for task in tasks).items())
         told = ", ".join(f"{source}: {count} {kind}" for (source, kind), count in counts)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from wfdsl.api import Checked, Form, analyze, form_of, read_text, too_long
+from wfdsl.api import Checked, analyze, analyze_path, read_text, too_long
 from wfdsl.cli.display.streams import painted, styled, visible, wants_colours
 from wfdsl.cli.options import (
     INPUT,
@@ -91,12 +91,13 @@ def analyze_input(path: str, args: argparse.Namespace, pool: Pool | None) -> Che
     Raises:
         UsageError: it cannot be read, or an option does not fit it.
     """
-    form: Form = args.form or ("completion" if path == STDIN else form_of(path))
-    name = "standard input" if path == STDIN else path
-    text = read_input(path)
+    options = {"params": parameters_of(args), **check_options_of(args, pool)}
+    if path != STDIN:
+        return analyze_path(path, form=args.form, **options)
+    text, name = read_input(STDIN), "standard input"
     if text is None:
         return Checked(Source("", name), None, (too_long(MAX_CHARS),))
-    return analyze(text, form=form, params=parameters_of(args), name=name, **check_options_of(args, pool))
+    return analyze(text, form=args.form or "completion", name=name, **options)
 
 
 def check_options_of(args: argparse.Namespace, pool: Pool | None) -> dict[str, Any]:

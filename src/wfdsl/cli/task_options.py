@@ -53,28 +53,34 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
     Raises:
         UsageError: they cannot be read, or there are none.
     """
-    from wfdsl.tasks.conversion import parse_mapping
-    from wfdsl.tasks.loading import load_tasks
-
     if not args.tasks:
         raise UsageError("give --tasks: FILE.jsonl, a data set or gym/seven")
-    columns = parse_mapping(args.map) if args.map else None
     formats = _answer_formats(args) if "answer_format" in args else None
-    found = [
-        task
-        for name in args.tasks
-        for task in load_tasks(
-            name,
-            format=args.task_format,
-            limit=args.limit,
-            seed=args.sample_seed,
-            columns=columns,
-            answer_formats=formats,
-        )
-    ]
+    found = [task for name in args.tasks for task in read_tasks(name, args, args.sample_seed, formats)]
     if not found:
         raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
     return found
+
+
+def read_tasks(
+    name: str, args: argparse.Namespace, seed: int | None, answer_formats: dict[str, str] | None = None
+) -> list[Task]:
+    """The tasks of a file, a data set or a gym, whose rows are read as the options say.
+
+    Raises:
+        UsageError: they cannot be read.
+    """
+    from wfdsl.tasks.conversion import parse_mapping
+    from wfdsl.tasks.loading import load_tasks
+
+    return load_tasks(
+        name,
+        format=args.task_format,
+        limit=args.limit,
+        seed=seed,
+        columns=parse_mapping(args.map) if args.map else None,
+        answer_formats=answer_formats,
+    )
 
 
 def _answer_formats(args: argparse.Namespace) -> dict[str, str]:

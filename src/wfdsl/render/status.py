@@ -25,14 +25,9 @@ class StepStatus:
 
     def facts(self) -> str:
         """One line for people: the state, then what is known of time and cost, then the note."""
-        parts: list[str] = [self.state]
-        if self.seconds is not None:
-            parts.append(duration(self.seconds))
-        if self.usd is not None:
-            parts.append(dollars(self.usd))
-        if self.note:
-            parts.append(self.note)
-        return " · ".join(parts)
+        time = "" if self.seconds is None else duration(self.seconds)
+        cost = "" if self.usd is None else dollars(self.usd)
+        return " · ".join(filter(None, [self.state, time, cost, self.note]))
 
 
 def duration(seconds: float) -> str:
