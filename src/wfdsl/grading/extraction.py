@@ -43,7 +43,7 @@ def final_answer(
     if kind == "code":
         return final_code(text)
     found = final_statement(text, kind, question=question, choices=choices)
-    return None if found is None else found.value
+    return found.value if found else None
 
 
 def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str | None:

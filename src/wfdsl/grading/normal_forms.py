@@ -63,12 +63,12 @@ _NUMBER = re.compile(
 _AMOUNT = r"[\d,.]+(?: [a-z/ ]+)?[.]?$"
 """What makes a dollar sign before it money, and not the beginning of mathematics."""
 _UNIT = re.compile(r"[^\W\d_]+(?:[ /-][^\W\d_]+){0,4}(?:\s?\^\{?[23]\}?|[²³])?|°[CFcf]?|[€£¥¢$]|米/秒")
-_UNICODE = {
+_UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
     "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ",
     "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}",
     "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}", "、": ",", "，": ",", "；": ";",
-}  # fmt: skip
+})  # fmt: skip
 _LAYOUT = re.compile(
     r"\\(?:left|right|displaystyle|textstyle|large|Large|small|normalsize|bigl?|bigr|Bigl?|Bigr|limits|quad|qquad)"
     r"(?![a-zA-Z])|\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|(?<=\d)\{,\}(?=\d)|[`~]|(?<!\\)\\ "
@@ -159,9 +159,7 @@ def clean(text: str) -> str:
     text = re.sub(r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", "", text)
     text = re.sub(r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°", text)
     text = re.sub(r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1", text).replace("{:}", ":")
-    text = _LAYOUT.sub("", re.sub(r"(?<=\d),\\!\s*(?=\d{3})", ",", text))
-    for sign, latex in _UNICODE.items():
-        text = text.replace(sign, latex)
+    text = _LAYOUT.sub("", re.sub(r"(?<=\d),\\!\s*(?=\d{3})", ",", text)).translate(_UNICODE)
     text = re.sub(r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}", text)
     text = re.sub(r"\\[dtc]frac", r"\\frac", text)
     for _ in range(3):

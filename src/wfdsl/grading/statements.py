@@ -269,19 +269,14 @@ def _marked(sentence: str, asked: Asked) -> Statement | None:
 def _read(sentence: str, asked: Asked) -> Statement | None:
     """What a sentence states that the grammar has in full."""
     plain = _MARKUP.sub("", sentence).strip()
-    if not plain:
-        return None
     if asked.kind == "choice":
         plain = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", plain).replace("$", "")
         if letter := _exact_option(plain, asked):
             return Statement(sentence, letter, "value")
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
-    if tokens is None:
-        return None
     is_labelled = any(token.type == "LABEL" for token in tokens)
-    parts = _parts(tokens)
-    if not parts:
+    if not (parts := _parts(tokens)):
         is_text = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
         return Statement(sentence, plain[tokens[0].end_pos or 0 :].strip(), "stated") if is_text else None
     chunks = [tokens for name, tokens in parts if name == "chunk"]
@@ -328,9 +323,10 @@ def _with_letters(text: str, count: int) -> str:
     return _LETTER.sub(marked, text)
 
 
-def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
+def _tokens(sentence: str, asked: Asked) -> list[Token]:
+    """The tokens of a sentence; none of one that is too long to state something."""
     if len(sentence) > LONGEST_SENTENCE:
-        return None
+        return []
     known = words_of(asked.question)
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence):
@@ -342,7 +338,7 @@ def _tokens(sentence: str, asked: Asked) -> list[Token] | None:
             token = token.update(type="WORD")  # noqa: PLW2901
         tokens.append(token)
         if len(tokens) > _MOST_TOKENS:
-            return None
+            return []
     return tokens
 
 
