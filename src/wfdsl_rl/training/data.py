@@ -170,11 +170,12 @@ async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) 
 def _random(setup: Setup, rows: Sequence[Row], count: int) -> tuple[list[str], list[bool]]:
     """Workflows for rows, in the worker indices of their prompts; none of them was cut."""
     chances = [(row, random.Random(f"candidates:{setup.train.seed}:{row['row']}")) for row in rows]
-    return [
+    texts = [
         print_completion(random_workflow(chance, row["shown"], max_steps=setup.max_steps), compact=True)
         for row, chance in chances
         for _ in range(count)
-    ], []
+    ]
+    return texts, [False] * len(texts)
 
 
 def _written(setup: Setup, model: tuple[Any, Any], rows: Sequence[Row], count: int) -> tuple[list[str], list[bool]]:
