@@ -30,7 +30,8 @@ from wfdsl_rl.training.samples import read_samples
 CARD: Final = "README.md"
 GGUF: Final = "model.gguf"
 Precision: TypeAlias = Literal["f32", "q8_0", "q5_0"]
-"""How weights are written: as they are, or in blocks of 32 with 8 or 5 bits and a common factor."""
+"""How weights are written: as they are, or in blocks of 32 with 8 or 5 bits and a common factor. Of 5 bits, what enters
+the last feed-forward layer has 4: there an error goes through no further layer."""
 
 _CUTS: Final = {
     "gpt-2": ('"use_regex": true',),
@@ -145,8 +146,11 @@ def write_gguf(path: Path, network: Any, tokenizer: Any, *, precision: Precision
     _add_shape(writer, config)
     writer.add_file_type(LlamaFileType[f"{'ALL' if precision == 'f32' else 'MOSTLY'}_{precision.upper()}"])
     _add_tokenizer(writer, tokenizer, config)
+    fewer = [f"blk.{config.num_hidden_layers - 1}.ffn_{part}.weight" for part in ("gate", "up")]
     for name, array in _weights(network).items():
         kind = GGMLQuantizationType[precision.upper()] if array.ndim > 1 else GGMLQuantizationType.F32
+        if precision == "q5_0" and name in fewer:
+            kind = GGMLQuantizationType.Q4_0
         writer.add_tensor(name, quants.quantize(array, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
