@@ -29,6 +29,7 @@ from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
 from wfdsl.errors import UsageError
+from wfdsl_rl.processes import ALONE
 from wfdsl_rl.reward import Listener, Reward
 from wfdsl_rl.training.checkpoints import completions_of, has_bfloat16, load_model, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
@@ -50,7 +51,7 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     arguments = async_config(config, setup.train, folder)
     health, rows = HealthChecks(setup.say), stage_rows(setup, stage)
     listeners: list[Listener] = [SampleFiles(folder / "samples"), *([] if served else [health])]  # by groups
-    reward = setup.reward(stage, listeners=listeners)
+    reward = replace(setup, processes=ALONE).reward(stage, listeners=listeners)  # only the first process has a worker
     worker = None
     if not served:
         first = 0 if checkpoint is None else step_of(checkpoint) * config.prompts_per_step
@@ -120,7 +121,7 @@ class RolloutWorker:
         self._reward, self._rows, self._arguments, self._prompts = reward, rows, arguments, prompts_per_step
         self._staleness, self._version = max(arguments.max_staleness, 1), 0
         self._places = asyncio.Semaphore(self._staleness)
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._run, name="wfdsl-rollouts", daemon=True)
         self._writing: asyncio.Task[None]
         self._error: BaseException | None = None
@@ -130,6 +131,7 @@ class RolloutWorker:
 
     def start(self) -> None:
         """Begin to write."""
+        self._loop = asyncio.new_event_loop()
         self._writing = self._loop.create_task(self._batches())
         self._thread.start()
 

@@ -47,8 +47,8 @@ class Stage(Table):
 
     @property
     def batch_size(self) -> int:
-        """Completions of a step."""
-        return self.prompts_per_step
+        """Completions of a step; rows of a step of SFT."""
+        return self.prompts_per_step * getattr(self, "num_generations", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,6 @@ class GrpoStage(Stage):
     """Source of the idea: arXiv 2512.04388; the numbers are ours."""
     forced: float = option(0.0, "the fraction of rows that revise, each completion its own first round", ge=0, le=0.5)
     discount: float = option(0.25, "with forced, the factor on the rewards of first rounds", ge=0)
-
-    @property
-    def batch_size(self) -> int:
-        """Completions of a step."""
-        return self.prompts_per_step * self.num_generations
 
 
 _STAGE: Final = "train.stages.NAME"

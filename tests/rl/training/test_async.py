@@ -30,6 +30,7 @@ from tests.rl.training.toy import (  # noqa: E402
     with_stage,
 )
 from wfdsl.errors import UsageError  # noqa: E402
+from wfdsl_rl.processes import Processes  # noqa: E402
 from wfdsl_rl.training.pipeline import run_pipeline  # noqa: E402
 
 if TYPE_CHECKING:
@@ -111,6 +112,19 @@ def test_a_training_takes_real_steps_and_overlaps_slow_workers(trained: Setup, t
     assert not same(setup.folder("base") / "final", trained.folder("sft") / "final")
     assert waited >= 3.0  # each of the three iterations waits for its workers
     print(f"asynchronous {overlapped:.1f} s, synchronous {waited:.1f} s")
+
+
+def test_one_of_several_processes_scores(trained: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wfdsl_rl.training import asynchronous
+
+    def made(_: str, reward: Any, *about: Any, **named: Any) -> None:
+        raise OSError(f"{reward.__self__.processes.count} scores")
+
+    monkeypatch.setattr(asynchronous, "AsyncGRPOTrainer", made)
+    setup = replace(from_warmup(trained, tmp_path, **FAST), processes=Processes(0, 2))
+
+    with pytest.raises(UsageError, match="1 scores"):
+        asynchronous.train_async(setup, "base", setup.train.model)
 
 
 @pytest.mark.parametrize(

@@ -133,16 +133,12 @@ async def test_a_file_reads_and_writes_as_the_model_that_it_was_made_of(
         assert said == whole[0, len(ids) :].tolist()
 
 
-def a_small_model() -> tuple[Any, Any]:
-    tokenizer = make_tokenizer(["a"], vocabulary=300)
-    return tokenizer, make_model(tokenizer, width=8, inner=8, layers=1, heads=2, seed=1)
-
-
 @pytest.mark.parametrize("fault", ["architecture", "tokenizer", "positions"])
 def test_a_model_that_the_file_cannot_hold_is_refused(fault: str, tmp_path: Path) -> None:
     from tokenizers import pre_tokenizers
 
-    tokenizer, network = a_small_model()
+    tokenizer = make_tokenizer(["a"], vocabulary=300)
+    network = make_model(tokenizer, width=8, inner=8, layers=1, heads=2, seed=1)
     if fault == "architecture":
         network.config.model_type = "gpt2"
     elif fault == "tokenizer":

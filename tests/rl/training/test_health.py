@@ -74,9 +74,10 @@ def figures(samples: list[Sample]) -> dict[str, float]:
     return figures_of(samples, [case_of(each.to_dict()) for each in samples])
 
 
-def test_a_training_that_goes_well_has_no_warning() -> None:
+def test_a_training_that_goes_well_has_no_warning_and_an_entropy_of_nearly_0_has_one() -> None:
     assert codes(batch(), {"entropy": 0.4, "reward": 0.7}) == set()
     assert codes(batch(), {"entropy": None}) == set()
+    assert codes(batch(), {"entropy": 0.001}) == {"low-entropy"}
 
 
 @pytest.mark.parametrize(
@@ -90,10 +91,6 @@ def test_a_training_that_goes_well_has_no_warning() -> None:
 )
 def test_completions_show_what_goes_wrong(change: Callable[[int], Any], code: str) -> None:
     assert code in codes(batch(change))
-
-
-def test_an_entropy_of_nearly_0_is_seen() -> None:
-    assert codes(batch(), {"entropy": 0.001}) == {"low-entropy"}
 
 
 def told(batches: Iterable[list[Sample]]) -> list[str]:

@@ -29,10 +29,9 @@ def rows_of(setup: Setup) -> list[dict[str, Any]]:
 
 
 def test_workers_that_are_left_out_are_neither_listed_nor_paid() -> None:
-    whole, without = setup_of(), None
-    name = whole.pool.entry(2).name
+    whole = setup_of()
 
-    without = setup_of(f'conductor.without=["{name}"]')
+    without = setup_of(f'conductor.without=["{whole.pool.entry(2).name}"]')
 
     assert set(whole.pool.indices) - set(without.pool.indices) == {2}
     assert {tuple(row["true"]) for row in rows_of(without)} == {tuple(without.pool.indices)}

@@ -99,10 +99,10 @@ def test_a_completion_ends_with_the_first_end_of_its_model() -> None:
     network = make_model(tokenizer, width=16, inner=16, layers=1, heads=2, seed=0)
     network.generation_config.eos_token_id = list(range(0, len(tokenizer), 3))
     chats = [[{"role": "user", "content": text}] for text in ("What is 2 times 3?", "3?")]
+    ends = {*ends_of(tokenizer, network)}
 
     prompts, written, _ = completions_of(tokenizer, network, chats, 16, temperature=1.0, longest=5)
 
-    ends = {*ends_of(tokenizer, network)}
     assert prompts == tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False)
     assert all(not ends & {*ids[:-1]} and (len(ids) == 5 or ids[-1] in ends) for ids in written)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import shutil
 import statistics
@@ -64,6 +63,9 @@ def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:
     assert all(len(kept[name]) == BASE.batch_size for name in steps)
     assert {each["outcome"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
     assert all(len(kept[name]) == len(trained.eval_tasks) for name in kept if name.startswith("eval"))
+    logged = [line["step"] for line in metrics(trained) if line["stage"] == "base" and "reward" in line]
+    assert logged == list(range(1, BASE.max_steps + 1))
+    assert all(0 <= line["valid"] <= 1 for line in metrics(trained) if "valid" in line)
 
 
 def test_a_small_model_learns_from_rewards_whom_to_ask(trained: Setup, tmp_path: Path) -> None:
@@ -89,14 +91,6 @@ def test_completions_that_are_cut_earn_nothing(trained: Setup, tmp_path: Path) -
     kept = [each for batch in samples(setup.folder("base") / "samples").values() for each in batch]
     assert {(*each["problems"], each["reward"]) for each in kept} == {("completion-cut", 0.0)}
     assert [entry["cut"] for entry in metrics(setup) if "cut" in entry] == [1.0]
-
-
-def test_metrics_have_a_line_for_each_step(trained: Setup) -> None:
-    lines = [json.loads(line) for line in (trained.out / "metrics.jsonl").read_text("utf-8").splitlines()]
-
-    steps = [line["step"] for line in lines if line["stage"] == "base" and "reward" in line]
-    assert steps == list(range(1, BASE.max_steps + 1))
-    assert all(0 <= line["valid"] <= 1 for line in lines if "valid" in line)
 
 
 def test_an_interrupted_training_skips_broken_checkpoints_and_comes_to_the_same_weights_and_samples(
@@ -182,8 +176,7 @@ def test_a_stage_that_shares_prompts_goes_as_one_that_does_not(trained: Setup, t
         setup = replace(trained, out=tmp_path / str(share), train=train, eval_tasks=())
         train_stage(setup, "recursion", str(trained.folder("base") / "final"))
         kept.append(samples(setup.folder("recursion") / "samples"))
-        lines = (setup.out / "metrics.jsonl").read_text("utf-8").splitlines()
-        logged.append([entry for line in lines if "kl" in (entry := json.loads(line))])
+        logged.append([entry for entry in metrics(setup) if "kl" in entry])
 
     assert kept[0] == kept[1]
     for plain, shared in zip(*logged, strict=True):
