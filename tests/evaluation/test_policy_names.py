@@ -28,11 +28,8 @@ POOL = staff().pool()
 GYM = Pool.load("gym/seven")
 
 
-def test_a_worker_is_named_or_numbered_and_results_list_its_own_name() -> None:
+def test_a_worker_has_a_name_or_a_number_a_baseline_parameters_and_the_same_policy_twice_is_one() -> None:
     assert policies_of(["worker:1", "worker:bob"], POOL) == {"worker:bob": WorkflowPolicy(alone(1))}
-
-
-def test_a_baseline_has_parameters_and_the_same_policy_twice_is_one() -> None:
     assert policy_of("majority-vote:worker=cy,n=3", POOL) == MajorityVote(2, 3)
     assert list(policies_of(["moa", "majority-vote", "moa"], POOL)) == ["moa", "majority-vote"]
 
