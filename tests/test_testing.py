@@ -95,6 +95,12 @@ def test_completions_show_each_feature_of_the_language(pattern: str) -> None:
     assert any(re.search(pattern, text) for text in samples(write_completion, PLAN))
 
 
+def test_the_lists_of_a_completion_count_whatever_surrounds_them() -> None:
+    read = map(analyze, samples(write_completion, PLAN))
+
+    assert {each.workflow for each in read if "lists-ambiguous" not in repr(each)} == {PLAN}
+
+
 @given(completions(PLAN), workflow_files(PLAN))
 def test_texts_of_a_workflow_mean_that_one(written: Written, file: Written) -> None:
     assert written.workflow == PLAN

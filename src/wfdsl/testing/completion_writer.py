@@ -325,9 +325,12 @@ def write_completion(rng: Choices, workflow: Workflow, *, surroundings: bool = T
     order = rng.shuffled(LABELS)
     in_order = tuple(order) == LABELS
     mentions = in_order and rng.one_in(2)  # with lists on both sides, others than those of the answer may be grouped
-    text = _lists(rng, workflow, order, between=surroundings)
+    apart = surroundings and rng.one_in(2)  # lists that are nearer to one another than to all of these would count
+    text = _lists(rng, workflow, order, between=apart)
     if surroundings:
-        text = before(rng, partial=in_order and not mentions) + _fenced(rng, text) + after(rng, mentions=mentions)
+        words = f"{SENTENCES[0]}\n" if apart else ""
+        text = before(rng, partial=in_order and not mentions) + words + _fenced(rng, text)
+        text += f"\n{words}" + after(rng, mentions=mentions)
     return Written(text, workflow, frozenset(rng.used))
 
 

@@ -97,66 +97,39 @@ _WRONG = ("None", "True", "1.5", "{}", "[[[0]]]", "x", "'x'", "1 + 1", "", "-3",
 def mutated(rng: Choices, text: str) -> str:
     """The text after one to four mutations."""
     for _ in range(rng.number(1, 4)):
-        text = rng.choose(_MUTATIONS)(rng, text)
+        text = _mutated_once(rng, text)
     return text
 
 
-def _drop(rng: Choices, text: str) -> str:
-    start, end = _slice(rng, text)
-    return text[:start] + text[end:]
+_AT_MATCHES: dict[str, tuple[re.Pattern[str], Callable[[Choices, str], str]]] = {
+    "swap a bracket": (_BRACKET, lambda _, bracket: _BRACKETS[bracket]),
+    "write a wrong type": (_INTEGER, lambda rng, _: rng.choose(_WRONG)),
+    "lose an item": (_ITEM, lambda *_: ""),
+}
 
 
-def _double(rng: Choices, text: str) -> str:
-    start, end = _slice(rng, text)
-    return text[:end] + text[start:end] + text[end:]
-
-
-def _insert(rng: Choices, text: str) -> str:
-    at = rng.number(0, len(text))
-    return text[:at] + rng.choose(TOKENS) + text[at:]
-
-
-def _replace(rng: Choices, text: str) -> str:
-    start, end = _slice(rng, text)
-    return text[:start] + rng.choose(TOKENS) + text[end:]
-
-
-def _truncate(rng: Choices, text: str) -> str:
-    return text[: rng.number(0, len(text))]
-
-
-def _swap_bracket(rng: Choices, text: str) -> str:
-    return _at_match(rng, text, _BRACKET, lambda bracket: _BRACKETS[bracket])
-
-
-def _wrong_type(rng: Choices, text: str) -> str:
-    return _at_match(rng, text, _INTEGER, lambda _: rng.choose(_WRONG))
-
-
-def _lose_item(rng: Choices, text: str) -> str:
-    return _at_match(rng, text, _ITEM, lambda _: "")
-
-
-def _move(rng: Choices, text: str) -> str:
-    start, end = _slice(rng, text)
-    rest = text[:start] + text[end:]
-    at = rng.number(0, len(rest))
-    return rest[:at] + text[start:end] + rest[at:]
-
-
-_MUTATIONS: tuple[Callable[[Choices, str], str], ...] = (
-    _drop, _double, _insert, _replace, _truncate, _swap_bracket, _wrong_type, _lose_item, _move,
-)  # fmt: skip
-
-
-def _at_match(rng: Choices, text: str, pattern: re.Pattern[str], change: Callable[[str], str]) -> str:
-    found = list(pattern.finditer(text))
-    if not found:
-        return text
-    match = rng.choose(found)
-    return text[: match.start()] + change(match[0]) + text[match.end() :]
-
-
-def _slice(rng: Choices, text: str) -> tuple[int, int]:
+def _mutated_once(rng: Choices, text: str) -> str:
+    kind = rng.choose(("drop", "double", "insert", "replace", "truncate", "move", *_AT_MATCHES))
+    if kind in _AT_MATCHES:
+        pattern, change = _AT_MATCHES[kind]
+        found = list(pattern.finditer(text))
+        match = rng.choose(found) if found else None
+        return text if match is None else text[: match.start()] + change(rng, match[0]) + text[match.end() :]
     start = rng.number(0, len(text))
-    return start, min(len(text), start + rng.choose((1, 1, 2, 10, 40)))
+    end = start + rng.choose((1, 1, 2, 10, 40))
+    before, piece, after = text[:start], text[start:end], text[end:]
+    match kind:
+        case "drop":
+            piece = ""
+        case "double":
+            piece *= 2
+        case "insert":
+            piece = rng.choose(TOKENS) + piece
+        case "replace":
+            piece = rng.choose(TOKENS)
+        case "truncate":
+            piece = after = ""
+        case "move":
+            at, rest = rng.number(0, len(before + after)), before + after
+            before, after = rest[:at], rest[at:]
+    return before + piece + after

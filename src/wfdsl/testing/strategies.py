@@ -8,6 +8,7 @@ except ImportError as error:
     raise ImportError("the strategies of wfdsl.testing draw with hypothesis: pip install hypothesis") from error
 
 from random import Random
+from typing import Any
 
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -61,7 +62,7 @@ def completions(
         workflow: what the texts mean: a workflow, or a strategy; without it, any.
         surroundings: whether anything surrounds the lists.
     """
-    return _completions(_strategy(workflow), surroundings).filter(_is_clear)
+    return _written(_choices(), workflow, surroundings=surroundings).filter(_is_clear)
 
 
 def _is_clear(written: Written) -> bool:
@@ -76,7 +77,8 @@ def repairable_completions(
 
     `repairs` of what is drawn holds the codes of the repairs that the text needs. Arguments as for `completions`.
     """
-    return _repairable(_strategy(workflow), surroundings)
+    some, others = st.sets(st.sampled_from(ALWAYS_POSSIBLE), min_size=1), st.sets(st.sampled_from(SOMETIMES_POSSIBLE))
+    return _written(_choices(st.builds(set.union, some, others)), workflow, surroundings=surroundings)
 
 
 def near_misses(texts: SearchStrategy[str] | None = None) -> SearchStrategy[str]:
@@ -87,7 +89,7 @@ def near_misses(texts: SearchStrategy[str] | None = None) -> SearchStrategy[str]
     """
     if texts is None:
         texts = st.one_of(completions(), repairable_completions()).map(lambda written: written.text)
-    return _near_misses(texts)
+    return st.builds(mutated, _choices(), texts)
 
 
 def workflow_files(workflow: Workflow | SearchStrategy[Workflow] | None = None) -> SearchStrategy[Written]:
@@ -98,7 +100,7 @@ def workflow_files(workflow: Workflow | SearchStrategy[Workflow] | None = None) 
     Args:
         workflow: what the texts mean: a workflow, or a strategy; without it, any.
     """
-    return _files(_strategy(workflow))
+    return st.builds(write_file, _choices(), _strategy(workflow))
 
 
 def random_sources() -> SearchStrategy[Random]:
@@ -111,6 +113,16 @@ def subtask_texts() -> SearchStrategy[str]:
     chars = st.characters(exclude_categories=["Cs"])
     pieces = st.lists(st.one_of(st.sampled_from(_FRAGMENTS), st.text(chars, max_size=8)), min_size=1, max_size=4)
     return pieces.map("".join).filter(lambda text: bool(text.strip()))
+
+
+def _written(
+    choices: SearchStrategy[Choices], workflow: Workflow | SearchStrategy[Workflow] | None, *, surroundings: bool
+) -> SearchStrategy[Written]:
+    return st.builds(write_completion, choices, _strategy(workflow), surroundings=st.just(surroundings))
+
+
+def _choices(*repairs: SearchStrategy[Any]) -> SearchStrategy[Choices]:
+    return st.builds(Choices, random_sources(), *repairs)
 
 
 def _strategy(workflow: Workflow | SearchStrategy[Workflow] | None) -> SearchStrategy[Workflow]:
@@ -143,27 +155,3 @@ def _make_live(access: list[Access]) -> None:
         return
     live = live_steps([range(step) if entry == ALL else entry for step, entry in enumerate(access)])
     access[last] = tuple(sorted({*access[last], *(set(range(last)) - live)}))
-
-
-@st.composite
-def _completions(draw: DrawFn, workflows_: SearchStrategy[Workflow], surroundings: bool) -> Written:  # noqa: FBT001
-    workflow = draw(workflows_)
-    return write_completion(Choices(draw(random_sources())), workflow, surroundings=surroundings)
-
-
-@st.composite
-def _repairable(draw: DrawFn, workflows_: SearchStrategy[Workflow], surroundings: bool) -> Written:  # noqa: FBT001
-    workflow = draw(workflows_)
-    repairs = draw(st.sets(st.sampled_from(ALWAYS_POSSIBLE), min_size=1))
-    more = draw(st.sets(st.sampled_from(SOMETIMES_POSSIBLE)))
-    return write_completion(Choices(draw(random_sources()), repairs | more), workflow, surroundings=surroundings)
-
-
-@st.composite
-def _near_misses(draw: DrawFn, texts: SearchStrategy[str]) -> str:
-    return mutated(Choices(draw(random_sources())), draw(texts))
-
-
-@st.composite
-def _files(draw: DrawFn, workflows_: SearchStrategy[Workflow]) -> Written:
-    return write_file(Choices(draw(random_sources())), draw(workflows_))
