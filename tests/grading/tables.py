@@ -27,7 +27,7 @@ class Case(NamedTuple):
 
 def cases(table: str) -> Iterator[Case]:
     """The replies of a table."""
-    for row in _rows(table):
+    for row in rows(table):
         if isinstance(row, list):
             number, truth, form, _, reply = row
             yield Case(_questions()[number], form, truth == "right", reply)
@@ -35,13 +35,14 @@ def cases(table: str) -> Iterator[Case]:
             yield Case(_task(row), "form" if row["form"] == "asked" else "prose", row["right"], row["reply"])
 
 
-def _rows(name: str) -> Iterator[Any]:
-    return map(json.loads, (DATA / f"{name}.jsonl").read_text("utf-8").splitlines())
+def rows(name: str) -> list[Any]:
+    """The lines of a file of the folder `data`."""
+    return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()]
 
 
 @cache
 def _questions() -> dict[int, Task]:
-    return {row["id"]: _task(row) for row in _rows("reply_questions")}
+    return {row["id"]: _task(row) for row in rows("reply_questions")}
 
 
 def _task(row: dict[str, Any]) -> Task:

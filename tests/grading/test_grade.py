@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.grading.answers import choice_task, custom_task, math_task, text_task
+from tests.grading.tables import rows
 from wfdsl.errors import UsageError
 from wfdsl.grading.grade import grade, grade_choice, grade_sync
 from wfdsl.grading.mathematics import grade_math
@@ -19,28 +19,22 @@ from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Verdict
 from wfdsl.tasks.task import CodeTests, Task
 
-DATA = Path(__file__).parent / "data"
 
-
-def _rows(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.mark.parametrize("row", _rows("gsm8k.jsonl"), ids=str)
+@pytest.mark.parametrize("row", rows("gsm8k"), ids=str)
 async def test_gsm8k_solutions_are_right(row: dict[str, Any]) -> None:
     verdict = await grade(math_task(row["answer"].split("####")[1].strip()), row["answer"])
 
     assert verdict.outcome == "right", verdict
 
 
-@pytest.mark.parametrize("row", _rows("math500.jsonl"), ids=lambda row: str(row["unique_id"]))
+@pytest.mark.parametrize("row", rows("math500"), ids=lambda row: str(row["unique_id"]))
 async def test_math_500_solutions_are_right(row: dict[str, Any]) -> None:
     verdict = await grade(math_task(row["answer"]), row["solution"])
 
     assert verdict.outcome == "right", verdict
 
 
-@pytest.mark.parametrize("row", _rows("mmlu_stem.jsonl"), ids=lambda row: str(row["question"])[:30])
+@pytest.mark.parametrize("row", rows("mmlu_stem"), ids=lambda row: str(row["question"])[:30])
 async def test_mmlu_options_are_right_by_letter_and_by_text(row: dict[str, Any]) -> None:
     letter, option = "ABCD"[row["answer"]], row["choices"][row["answer"]]
     task = choice_task(letter, *row["choices"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
 from tests.grading.sandboxes import needs_sandbox, the_sandbox
-from tests.grading.tables import DATA, TABLES, cases
+from tests.grading.tables import TABLES, cases, rows
 from wfdsl import Task, grade
 
 MOST = {
@@ -37,11 +36,8 @@ async def test_few_right_replies_are_lost_and_fewer_wrong_ones_accepted(table: s
         assert lost <= most_lost * (right + lost)
 
 
-REPORTED = [json.loads(line) for line in (DATA / "reported.jsonl").read_text("utf-8").splitlines()]
-
-
 @pytest.mark.parametrize(
-    "case", [pytest.param(row, marks=needs_sandbox if row["kind"] == "code" else ()) for row in REPORTED]
+    "case", [pytest.param(row, marks=needs_sandbox if row["kind"] == "code" else ()) for row in rows("reported")]
 )
 async def test_replies_that_were_once_graded_wrongly_are_not_any_more(case: dict[str, Any]) -> None:
     task = Task.model_validate({"id": "1", "question": "?", "gold": "", **case_of(case)})

@@ -16,7 +16,7 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
-_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+(?=[\w-])")
+_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+([\w-]\S*)")
 _ADDED = re.compile(
     r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
     r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
@@ -67,10 +67,9 @@ def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
     for found in _BOX.finditer(text):
         if found.start() < end:
             continue
-        if text[found.end()] != "{":
-            word = re.compile(r"\S+").match(text, found.end())
-            end = word.end() if word else found.end()
-            yield found.start(), end, text[found.end() : end].rstrip(".$,")
+        if found[1]:
+            end = found.end()
+            yield found.start(), end, found[1].rstrip(".$,")
             continue
         depths = accumulate((letter == "{") - (letter == "}") for letter in text[found.end() :])
         length = next((at for at, depth in enumerate(depths) if not depth), None)

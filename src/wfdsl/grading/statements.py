@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
@@ -275,15 +276,15 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
             return Statement(sentence, letter, "value")
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
-    is_labelled = any(token.type == "LABEL" for token in tokens)
     if not (parts := _parts(tokens)):
         is_text = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
         return Statement(sentence, plain[tokens[0].end_pos or 0 :].strip(), "stated") if is_text else None
     chunks = [tokens for name, tokens in parts if name == "chunk"]
+    heads = chain.from_iterable(chunks if asked.kind == "choice" else chunks[:-1])
+    is_told = any(token.type == "LABEL" for token in tokens) or any(token.type == "HEAD" for token in heads)
     if asked.kind == "choice":
-        tail = dict(parts).get("tail", [])
-        return _choice(sentence, plain, chunks, tail, asked, is_labelled=is_labelled)
-    if not is_labelled and not any(token.type == "HEAD" for chunk in chunks[:-1] for token in chunk):
+        return _choice(sentence, plain, chunks, dict(parts).get("tail", []), asked, is_told=is_told)
+    if not is_told:
         return None
     if asked.kind == "math":
         value = _first_value(chunks[-1], plain)
@@ -377,11 +378,10 @@ def _unit_end(tokens: list[Token], at: int) -> int:
 
 
 def _choice(
-    sentence: str, text: str, chunks: list[list[Token]], tail: list[Token], asked: Asked, *, is_labelled: bool
+    sentence: str, text: str, chunks: list[list[Token]], tail: list[Token], asked: Asked, *, is_told: bool
 ) -> Statement | None:
     """The letters that a sentence states."""
-    tokens = [token for chunk in chunks for token in chunk]
-    is_told = is_labelled or any(token.type == "HEAD" for token in tokens)
+    tokens = list(chain.from_iterable(chunks))
     after = tail[1:3] if tail and tail[0].type != "SINCE" else []
     if after and not (after[0].type == "LETTER" or str(after[0]).lower() in ("or", "option")):
         after = []
