@@ -12,11 +12,10 @@ from wfdsl.conductor.checkpoint import save_prompt
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.named import model_entry, named_conductor
 from wfdsl.conductor.prompt import Prompt
-from wfdsl.conductor.settings import context_of
 from wfdsl.installation import install_command
 from wfdsl.workers import local, model_folder
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.model_folder import folder_settings
+from wfdsl.workers.model_folder import context_of, folder_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

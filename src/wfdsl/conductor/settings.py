@@ -24,8 +24,8 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS, AccessScheme
 from wfdsl.language.constrained import MAX_PROSE, MAX_SUBTASK, gbnf, llguidance_lark, max_tokens_for
 from wfdsl.language.workflow import Workflow
 from wfdsl.workers.call_settings import GrammarDialect, dialect_of
-from wfdsl.workers.entry import Options, WorkerEntry
-from wfdsl.workers.model_folder import context_of_folder, slot_tokens
+from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.model_folder import context_of
 
 _USUAL_ROUNDS: Final = 1
 """Rounds after round 0. A model that was never trained to revise makes answers worse by it. Our choice."""
@@ -207,12 +207,3 @@ def _fitted(config: ConductorConfig, entry: WorkerEntry | None, max_steps: int) 
             f"Conductor's model is {context}: lower max_steps, max_subtask or max_prose"
         )
     return found
-
-
-def context_of(entry: WorkerEntry) -> int | None:
-    """The tokens of an entry's context, prompt and completion together; None: not known."""
-    if entry.provider == "local":
-        return slot_tokens(entry)
-    if entry.provider == "openai":
-        return entry.options_as(Options).context
-    return context_of_folder(Path(entry.model)) if entry.provider == "transformers" else None

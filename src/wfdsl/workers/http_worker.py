@@ -70,11 +70,11 @@ class Connection:
         secret = {name: read_variable(entry, variable, "a header") for name, variable in entry.headers_env.items()}
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        pieces = [
-            part for part in (*parts.path.split("/"), *query.values()) if len(part) >= _SHORTEST_HIDDEN_PART_CHARS
-        ]
-        plain = [value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS]
-        self.scrub = Scrubber([key, *secret.values(), *plain, *pieces])
+        hidden = [key, *secret.values()]
+        hidden += [value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS]
+        places = (*parts.path.split("/"), *query.values())
+        hidden += [part for part in places if len(part) >= _SHORTEST_HIDDEN_PART_CHARS]
+        self.scrub = Scrubber(hidden)
         make, self._errors = sdk
         self._client = make(
             base_url=urlunsplit(parts._replace(query="")),

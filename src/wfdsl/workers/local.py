@@ -27,13 +27,13 @@ from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.http_worker import Connection, HttpWorker
 from wfdsl.workers.model_folder import (
     CONTEXT,
+    context_of,
     folder_of,
     folder_settings,
     gguf_in,
     has_weights,
     is_shipped,
     shipped_file,
-    slot_tokens,
 )
 from wfdsl.workers.openai_api import SDK, ChatAnswer
 from wfdsl.workers.registry import OpenWorkers
@@ -73,9 +73,8 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     if find_spec("xllamacpp") is None:
         raise UsageError(_missing_runtime(entry))
     folder, options = folder_of(entry), entry.options_as(_LocalOptions)
-    served = ServedModel(
-        str(model_file(entry)), slot_tokens(entry), options.slots, options.threads, exact=folder is not None
-    )
+    context, exact = context_of(entry) or CONTEXT, folder is not None
+    served = ServedModel(str(model_file(entry)), context, options.slots, options.threads, exact)
     server = open_workers.shared(served, lambda: LocalServer(served))
     told = {} if folder is None else folder_settings(entry, folder)
     return LocalWorker(entry.model_copy(update={"model": "local", "grammar_field": "auto", **told}), server)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_small_model
-from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.entry import Options, WorkerEntry
 
 CONFIGURATIONS: Final = ("config.json", "adapter_config.json")
 """What a folder has one of, if transformers can load it."""
@@ -46,11 +46,15 @@ def folder_of(entry: WorkerEntry) -> Path | None:
     return None if is_shipped(entry) or not path.is_dir() else path
 
 
-def slot_tokens(entry: WorkerEntry) -> int:
-    """The tokens of a local worker's context, prompt and completion together."""
-    folder = folder_of(entry)
-    most = None if folder is None else context_of_folder(folder)
-    return int(entry.options.get("context", CONTEXT if most is None else min(most, CONTEXT)))
+def context_of(entry: WorkerEntry) -> int | None:
+    """The tokens of an entry's context, prompt and completion together; None: not known."""
+    if entry.provider == "openai":
+        return entry.options_as(Options).context
+    is_local = entry.provider == "local"
+    folder = folder_of(entry) if is_local else Path(entry.model) if entry.provider == "transformers" else None
+    most = None if folder is None else _plain(folder / CONFIGURATIONS[0]).get("max_position_embeddings")
+    most = most if isinstance(most, int) else None
+    return int(entry.options.get("context", CONTEXT if most is None else min(most, CONTEXT))) if is_local else most
 
 
 def gguf_in(folder: Path) -> Path | None:
@@ -82,12 +86,6 @@ def runtime_of(folder: Path) -> Literal["local", "transformers"]:
 def has_weights(folder: Path) -> bool:
     """Whether this is a folder that transformers can load."""
     return any((folder / name).is_file() for name in CONFIGURATIONS)
-
-
-def context_of_folder(folder: Path) -> int | None:
-    """The tokens for which a folder's model was made, prompt and completion together; None: not known."""
-    found = _plain(folder / CONFIGURATIONS[0]).get("max_position_embeddings")
-    return found if isinstance(found, int) else None
 
 
 def folder_settings(entry: WorkerEntry, folder: Path) -> dict[str, Any]:

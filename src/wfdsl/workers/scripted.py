@@ -32,6 +32,10 @@ class _Called(BaseModel):
     tool: str
     arguments: dict[str, Any] = {}
 
+    def as_reply(self) -> Reply:
+        call = ToolCall("call", self.tool, json.dumps(self.arguments))
+        return Reply("", "tool_calls", Usage(), "scripted", tool_calls=(call,))
+
 
 class _Script(Options):
     replies: list[str | _Called] = Field(min_length=1)
@@ -46,13 +50,8 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> ScriptedWorker:  # n
         UsageError: there are no replies, or one is neither a text nor the call of a tool.
     """
     script = entry.options_as(_Script)
-    lines = [each if isinstance(each, str) else _calling(each) for each in script.replies]
+    lines = [each if isinstance(each, str) else each.as_reply() for each in script.replies]
     return ScriptedWorker(lines, repeat=script.repeat, delay_s=script.delay_s, keep_calls=False)  # no one reads them
-
-
-def _calling(reply: _Called) -> Reply:
-    call = ToolCall("call", reply.tool, json.dumps(reply.arguments))
-    return Reply("", "tool_calls", Usage(), "scripted", tool_calls=(call,))
 
 
 class ScriptedWorker:
@@ -83,10 +82,12 @@ class ScriptedWorker:
             await asyncio.sleep(self._delay_s)
         if isinstance(line, WorkerFailure):
             raise line
-        reply = line if isinstance(line, Reply) else _reply(call, line)
-        for piece in _PIECE.findall(reply.text) if call.on_delta is not None else ():
+        if isinstance(line, str):
+            asked = sum(len(message["content"].split()) for message in call.messages)
+            line = Reply(line, ended(line, "stop"), Usage(asked, len(line.split())), "scripted")
+        for piece in _PIECE.findall(line.text) if call.on_delta is not None else ():
             call.on_delta(piece)  # type: ignore[misc]  # there are pieces only if there is a sink
-        return reply
+        return line
 
     async def _line(self, call: Call, index: int) -> Line:
         if callable(self._script):
@@ -96,8 +97,3 @@ class ScriptedWorker:
         if index >= lines and not self._repeat:
             return WorkerFailure(f"the script has {lines} lines, and this is call {index + 1}", retryable=False)
         return self._script[index % lines]
-
-
-def _reply(call: Call, text: str) -> Reply:
-    asked = sum(len(message["content"].split()) for message in call.messages)
-    return Reply(text, ended(text, "stop"), Usage(asked, len(text.split())), "scripted")
