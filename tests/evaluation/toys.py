@@ -11,7 +11,6 @@ from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.trials import Evaluation, Trial
 from wfdsl.grading.verdict import Verdict
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import Call
 from wfdsl.tasks.task import Task
 from wfdsl.workers.entry import Prices, WorkerEntry
 from wfdsl.workers.pool import Pool
@@ -58,13 +57,3 @@ async def trials_of(what: Evaluation, **options: Any) -> tuple[list[Trial], str]
     found: list[Trial] = []
     stopped = await evaluate(what, keep=found.append, **{"grader": grade_42, **options})
     return found, stopped
-
-
-def by_question(answers: dict[str, str], otherwise: str = "0") -> Any:
-    """A script that answers by a word of the question."""
-
-    def answer(call: Call) -> str:
-        asked = call.messages[0]["content"]
-        return next((text for part, text in answers.items() if part in asked), otherwise)
-
-    return answer

@@ -17,8 +17,6 @@ from wfdsl.workers.pool import Pool
 if TYPE_CHECKING:
     from pathlib import Path
 
-TEN_TOKENS = 40  # bytes
-
 
 def refused(message: str) -> bytes:
     return reply(json.dumps({"error": {"message": message}}).encode(), status=400)

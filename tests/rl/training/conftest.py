@@ -39,12 +39,10 @@ def prompt() -> Prompt:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Setup:
     """A warm-up and a base stage of six iterations, with what they leave behind. Processes that test share it."""
-    import torch
     from filelock import FileLock
 
     from wfdsl_rl.training.pipeline import run_pipeline
 
-    torch.set_num_threads(1)
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "trained"
     with FileLock(f"{folder}.lock"):

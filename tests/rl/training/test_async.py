@@ -77,7 +77,6 @@ def attend(
 def on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     from trl.experimental.async_grpo import async_grpo_trainer
 
-    torch.set_num_threads(1)
     AttentionInterface.register("tree_fa3", attend)
     monkeypatch.setattr(async_grpo_trainer, "register_tree_attention", lambda: None)
     monkeypatch.setattr(async_grpo_trainer, "get_peak_flops_per_device", lambda *_, **__: 1e12)

@@ -10,7 +10,6 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
-import torch  # noqa: E402
 from datasets import Dataset  # noqa: E402
 from trl import GRPOTrainer  # noqa: E402
 
@@ -33,7 +32,6 @@ pytestmark = [
 
 
 def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_path: Path) -> None:
-    torch.set_num_threads(1)
     model, tasks, pool = str(trained.folder("sft") / "final"), {task.id: task for task in trained.tasks}, a_pool()
     setup = replace(trained, out=tmp_path / "ours", eval_tasks=())
     train_stage(setup, "base", model)

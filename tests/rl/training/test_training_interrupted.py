@@ -41,12 +41,9 @@ IN_A_PROCESS_OF_ITS_OWN = """
 import sys
 from pathlib import Path
 
-import torch
-
 from tests.rl.training.toy import a_setup
 from wfdsl_rl.training.pipeline import run_pipeline
 
-torch.set_num_threads(1)
 run_pipeline(a_setup(Path(sys.argv[1])), ("sft", "base"), resume=True)
 """
 

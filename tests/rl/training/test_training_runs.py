@@ -50,11 +50,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:
     kept = samples(trained.folder("base") / "samples")
 
