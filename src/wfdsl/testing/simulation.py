@@ -240,7 +240,7 @@ class _Schedule:
 
     def _live(self, fault: str) -> None:
         """The life of one process: it opens the journal, asks all runs, and ends by a fault or by itself."""
-        draw, machine, threads = self._rng.choice, self._machine, threading.active_count()
+        draw, machine, before = self._rng.choice, self._machine, set(threading.enumerate())
         self._tell(f"process: {fault or 'no fault'}")
         machine.slow_s = draw((0.0, 0.0, 0.01, 1.0)) if fault else 0.0
         start = draw(range(40))
@@ -249,8 +249,8 @@ class _Schedule:
             machine.kill_at = start if fault == "kill at a write" else None
             with suppress(Killed):
                 self._drive(loop, self._process(fault))
-        if threading.active_count() != threads:
-            self._violate("left", f"threads: {[thread.name for thread in threading.enumerate()]}")
+        if left := set(threading.enumerate()) - before:
+            self._violate("left", f"threads: {[thread.name for thread in left]}")
 
     def _drive(self, loop: SimulatedLoop, work: Coroutine[Any, Any, T]) -> T:
         """Do some work; if its process ends before it does, end its tasks, which change nothing any more."""
