@@ -184,6 +184,7 @@ def test_a_team_has_the_best_as_solvers_the_best_two_as_checkers_and_the_third_a
 
 
 async def test_a_trained_router_asks_the_worker_that_knows_such_questions_whatever_else_is_trained() -> None:
+    pytest.importorskip("torch")
     workers = staff(specialists(KNOWS))
     pool = workers.pool()
     policy, again, other = (routed(RouterDC, size) for size in (24, 24, 18))

@@ -44,6 +44,8 @@ async def test_as_many_calls_are_made_as_the_table_states(name: str) -> None:
 
 @pytest.mark.parametrize("name", BASELINES)
 async def test_no_more_calls_are_made_and_no_more_is_spent_than_the_estimate_says(name: str, tmp_path: Path) -> None:
+    if name == "routerdc":
+        pytest.importorskip("torch")
     workers = staff()
     pool = workers.pool()
     save_tasks(tmp_path / "v.jsonl", tasks(2))
