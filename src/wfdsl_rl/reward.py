@@ -280,6 +280,7 @@ class Reward(AbstractContextManager["Reward"]):
         completions: Sequence[Any],
         *,
         task: Sequence[str],
+        prompts: Sequence[Any] | None = None,
         completion_ids: Sequence[Sequence[int]] | None = None,
         trainer_state: Any = None,
         log_metric: Any = None,
@@ -298,6 +299,7 @@ class Reward(AbstractContextManager["Reward"]):
         """
         step = None if trainer_state is None else trainer_state.global_step
         own: Row = {"task": task, "row": task, "split": ["train"] * len(task)}  # one's own data may have only `task`
+        columns["prompt"] = prompts  # as TRL calls the prompts of rows
         own |= {name: each for name, each in columns.items() if isinstance(each, list) and len(each) == len(task)}
         rows = [dict(zip(own, values, strict=True)) for values in zip(*own.values(), strict=True)]
         if completion_ids is not None and self.end_of_text is None:

@@ -57,6 +57,7 @@ def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:
     assert len(steps) == BASE.max_steps
     assert all(len(kept[name]) == BASE.batch_size for name in steps)
     assert {each["outcome"] for name in steps for each in kept[name]} <= {"invalid", "wrong", "right"}
+    assert not {"prompt", "prompts"} & {key for name in kept for each in kept[name] for key in each}
     assert all(len(kept[name]) == len(trained.eval_tasks) for name in kept if name.startswith("eval"))
     logged = [line["step"] for line in metrics(trained) if line["stage"] == "base" and "reward" in line]
     assert logged == list(range(1, BASE.max_steps + 1))
