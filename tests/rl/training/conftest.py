@@ -48,6 +48,5 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Setup:
     with FileLock(f"{folder}.lock"):
         folder.mkdir(exist_ok=True)
         setup = a_setup(folder)
-        if not (setup.folder("base") / "final").is_dir():
-            run_pipeline(setup, ("sft", "base"))
+        run_pipeline(setup, ("sft", "base"), resume=True)
     return setup
