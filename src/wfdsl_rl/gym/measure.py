@@ -28,7 +28,7 @@ from wfdsl_rl.gym.questions import KINDS, Kind, draw
 from wfdsl_rl.gym.source import NAME, pools
 from wfdsl_rl.gym.start import PROMPT
 from wfdsl_rl.gym.world import WORKERS, Role, role_of
-from wfdsl_rl.training.checkpoints import has_bfloat16, load_model
+from wfdsl_rl.training.checkpoints import completions_of, ends_of, has_bfloat16, load_model
 
 T = TypeVar("T")
 _TOKENS: Final = 80
@@ -84,16 +84,14 @@ def measure(
     series = [draw(kind, "test", seed) for kind in KINDS]
     items = list(islice((next(each) for each in cycle(series)), questions))
     asked: list[Asked] = []
-    sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
+    ends = ends_of(tokenizer, network)
     for at in range(0, len(items), batch):
         chats = [list(prompt.ask(item.text, listing, max_steps=max_steps)) for item in items[at : at + batch]]
-        texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
-        inputs = tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False)
-        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, has_bfloat16()):
-            output = network.generate(**inputs, max_new_tokens=_TOKENS, pad_token_id=tokenizer.pad_token_id, **sampling)
-        for item, row in zip(items[at : at + batch], output[:, inputs["input_ids"].shape[1] :], strict=True):
-            ended = tokenizer.eos_token_id in row
-            asked.append(_valued(item.kind, tokenizer.decode(row, skip_special_tokens=True), max_steps, ended=ended))
+        with torch.autocast("cpu", torch.bfloat16, has_bfloat16("cpu")):
+            _, rows, _ = completions_of(tokenizer, network, chats, 1, temperature=temperature, longest=_TOKENS)
+        for item, row in zip(items[at : at + batch], rows, strict=True):
+            text, ended = tokenizer.decode(row, skip_special_tokens=True), row[-1] in ends
+            asked.append(_valued(item.kind, text, max_steps, ended=ended))
     return Measured(tuple(asked))
 
 

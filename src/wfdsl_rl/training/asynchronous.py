@@ -31,7 +31,7 @@ from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 from wfdsl.errors import UsageError
 from wfdsl_rl.processes import ALONE
 from wfdsl_rl.reward import Listener, Reward
-from wfdsl_rl.training.checkpoints import completions_of, has_bfloat16, load_model, step_of
+from wfdsl_rl.training.checkpoints import completions_of, device, has_bfloat16, load_model, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
 from wfdsl_rl.training.plan import Setup
@@ -91,7 +91,7 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     if names := [name for name, is_set in refused.items() if is_set]:
         raise UsageError(f"--async: TRL's asynchronous trainer has no {', '.join(names)}; remove them, or --async")
     arguments = {
-        "bf16": has_bfloat16(),
+        "bf16": has_bfloat16(device()),
         "gradient_checkpointing": not on_cpu(),
         "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),
@@ -116,7 +116,7 @@ class RolloutWorker:
         self.rollout_buffer: queue.Queue[RolloutSample] = queue.Queue()
         self.metrics_queue: queue.Queue[dict[str, float]] = queue.Queue()
         self._tokenizer, self._network = load_model(model)
-        self._network.to("cpu" if on_cpu() else "cuda").eval()
+        self._network.to(device()).eval()
         self._lock, self._weights = threading.Lock(), dict(self._network.named_parameters())
         self._reward, self._rows, self._arguments, self._prompts = reward, rows, arguments, prompts_per_step
         self._staleness, self._version = max(arguments.max_staleness, 1), 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import transformers
@@ -20,11 +20,16 @@ WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 """The files with the weights of a model, one of which a folder has."""
 
 
-def has_bfloat16() -> bool:
-    """Whether passes are computed in bfloat16: on GPUs, and on CPUs with instructions for it. One without them took 60
-    times as long for a product of matrices as in 32 bits."""
+def device() -> Literal["cpu", "cuda"]:
+    """Where models are: on an accelerator, if there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def has_bfloat16(where: Literal["cpu", "cuda"]) -> bool:
+    """Whether passes on a device are computed in bfloat16: on GPUs, and on CPUs with instructions for it. One without
+    them took 60 times as long for a product of matrices as in 32 bits."""
     known = torch.cpu.get_capabilities()
-    return torch.cuda.is_available() or bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+    return where == "cuda" or bool(known.get("avx512_bf16") or known.get("amx_bf16"))
 
 
 def load_model(model: str) -> tuple[Any, Any]:
@@ -47,16 +52,18 @@ def ends_of(tokenizer: Any, network: Any) -> list[int]:
 def completions_of(
     tokenizer: Any, network: Any, prompts: Sequence[Any], count: int, *, temperature: float, longest: int, **more: Any
 ) -> tuple[list[list[int]], list[list[int]], Any]:
-    """The tokens of chats; those of `count` completions of each, up to their ends; and all that `generate` says."""
+    """The tokens of chats; those of `count` completions of each, up to their ends; and all that `generate` says.
+
+    A temperature of 0 is greedy.
+    """
+    sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
     asked = tokenizer.apply_chat_template(
         prompts, add_generation_prompt=True, padding=True, return_dict=True, return_tensors="pt"
     ).to(network.device)
     with torch.no_grad():
         out = network.generate(
             **asked,
-            do_sample=True,
-            temperature=temperature,
-            top_k=0,
+            **sampling,
             max_new_tokens=longest,
             num_return_sequences=count,
             pad_token_id=tokenizer.pad_token_id,

@@ -182,12 +182,12 @@ def _written(setup: Setup, model: tuple[Any, Any], rows: Sequence[Row], count: i
     """Completions of the model itself, `count` for each row, as in the first GRPO stage, and whether each was cut."""
     import torch  # noqa: PLC0415  (only this needs it)
 
-    from wfdsl_rl.training.checkpoints import completions_of, ends_of  # noqa: PLC0415
+    from wfdsl_rl.training.checkpoints import completions_of, device, ends_of  # noqa: PLC0415
 
     (tokenizer, network), stages = model, setup.train.stages.values()
     longest = next((each for each in stages if isinstance(each, GrpoStage)), GrpoStage()).max_completion_length
     torch.manual_seed(setup.train.seed + int(rows[0]["row"]))
-    network.to("cuda" if torch.cuda.is_available() else "cpu")
+    network.to(device())
     prompts = [row["prompt"] for row in rows]
     temperature = float(setup.train.trl.get("temperature", 1.0))
     _, written, _ = completions_of(tokenizer, network, prompts, count, temperature=temperature, longest=longest)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
-import torch
 from datasets import Dataset, disable_progress_bars
 from pydantic import TypeAdapter, ValidationError
 from transformers import PrinterCallback, TrainerCallback
@@ -26,7 +25,7 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.settings import did_you_mean
 from wfdsl_rl.reward import Listener
-from wfdsl_rl.training.checkpoints import ADAPTER, ends_of, has_bfloat16, load_merged, load_model, write_prompt
+from wfdsl_rl.training.checkpoints import ADAPTER, device, ends_of, has_bfloat16, load_merged, load_model, write_prompt
 from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, Stage, TrainConfig, share_of
 from wfdsl_rl.training.data import FirstRounds, eval_rows, read_rows, rejection_sampled, stage_rows
 from wfdsl_rl.training.plan import Setup
@@ -195,7 +194,7 @@ def _leave_server(trainer: Any) -> None:
 
 def on_cpu() -> bool:
     """Whether there is no accelerator."""
-    return not torch.cuda.is_available()
+    return device() == "cpu"
 
 
 def quiet_libraries() -> None:
@@ -267,7 +266,7 @@ def _require_trl(table: Mapping[str, Any]) -> None:
 def _computing(train: TrainConfig) -> dict[str, Any]:
     """How passes are computed, where [train.trl] does not say it."""
     return {
-        "bf16": has_bfloat16(),
+        "bf16": has_bfloat16(device()),
         "activation_checkpointing": not on_cpu() if train.fsdp == "off" else not _fsdp_recomputes(train),
     }
 
