@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -163,24 +163,33 @@ class Prompt:
 
     def shown_examples(self, indices: tuple[int, ...], max_steps: int, access: AccessScheme = "lists") -> str:
         """The examples that fit the workers offered and the limits, under their heading; empty if none fits."""
-        fitting = [example.fitting(indices, max_steps, access) for example in self.examples.examples]
-        template = self.texts["example"]
-        written = [
-            _filled(
-                template,
-                number=str(number),
-                question=example.question,
-                completion=example.completion,
-                lists=example.lists if "{lists}" in template else "",
-            )
-            for number, example in enumerate(filter(None, fitting), start=1)
-        ]
-        if not written:
-            return ""
-        mark = mark_outside(*written)
-        heading, footing = (_filled(self.texts.get(field, ""), mark=mark) for field in ("heading", "footing"))
-        shown = "\n".join([heading, *written]) if heading else "\n".join(written).lstrip("\n")
-        return shown + footing
+        texts = tuple(self.texts.get(field, "") for field in _AROUND_EXAMPLES)
+        return _shown(self.examples, texts, indices, max_steps, access)
+
+
+@lru_cache(maxsize=1024)
+def _shown(
+    examples: ExampleSet, texts: tuple[str, ...], indices: tuple[int, ...], max_steps: int, access: AccessScheme
+) -> str:
+    """What `shown_examples` gives: of a pool there are few sets of indices and limits, and many questions."""
+    heading, template, footing = texts
+    fitting = [example.fitting(indices, max_steps, access) for example in examples.examples]
+    written = [
+        _filled(
+            template,
+            number=str(number),
+            question=example.question,
+            completion=example.completion,
+            lists=example.lists if "{lists}" in template else "",
+        )
+        for number, example in enumerate(filter(None, fitting), start=1)
+    ]
+    if not written:
+        return ""
+    mark = mark_outside(*written)
+    heading, footing = _filled(heading, mark=mark), _filled(footing, mark=mark)
+    shown = "\n".join([heading, *written]) if heading else "\n".join(written).lstrip("\n")
+    return shown + footing
 
 
 def _filled(template: str, **values: str) -> str:
