@@ -224,9 +224,10 @@ def model_entry(name: str, **settings: Any) -> WorkerEntry:
 
 def _with_provider(name: str) -> str:
     """`PROVIDER:MODEL`, also for a checkpoint's folder or a plug-in's name."""
+    folder = name if name and Path(name).is_dir() else None
     head, slash, _ = name.partition("/")
-    plugins = entry_points(group=PLUGIN_GROUP, name=head) if slash else ()
-    folder = name if name and Path(name).is_dir() else next((plugin.load()(name) for plugin in plugins), None)
+    if folder is None and slash:
+        folder = next((plugin.load()(name) for plugin in entry_points(group=PLUGIN_GROUP, name=head)), None)
     if folder is not None:
         return f"{runtime_of(Path(folder))}:{folder}"
     provider, _, model = name.partition(":")
