@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import chain, permutations
 from typing import Final, Literal, TypeAlias
 
@@ -139,19 +140,24 @@ class _Field:
         if not self.common:
             raise UsageError("no task was judged for all policies: evaluate them on the same tasks, and to the end")
         self._scores = {name: [own[task] for task in self.common] for name, own in scores.items()}
+        self._trials = trials
+
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        """From the cheapest, without rivals."""
         tasks = set(self.common)
-        summary = summarise((trial for trial in trials if trial.task_hash in tasks), policies=list(scores))
+        known = (trial for trial in self._trials if trial.task_hash in tasks)
+        summary = summarise(known, policies=list(self._scores))
         in_usd = cost_in_usd(summary.policies)
         found = [
             Standing(each.policy, each.average, each.calls, each.cost(in_usd=in_usd), in_usd)
             for each in summary.policies
             if each.average is not None
         ]
-        self.standings = {
+        return {
             each.policy: replace(each, efficient=not any(other.beats(each) for other in found))
             for each in sorted(found, key=lambda each: each.cost)
         }
-        """From the cheapest, without rivals."""
 
     def rival(self, policy: str, rivals: Collection[str], cost: float) -> Rival | None:
         """The best that others reach at a cost, of equally good ones the cheapest; None if none costs as little."""
