@@ -185,11 +185,12 @@ async def start_process(isolation: Isolation, role: Role, limits: SandboxLimits)
     with ExitStack() as held, tempfile.TemporaryFile() as rules:
         try:
             who = held.enter_context(private_id()) if isolation.is_private else 0
-            folder = ""
+            folder = confining = ""
             if isolation.tier == "Landlock":
                 folder = tempfile.mkdtemp(prefix="wfdsl-program-")
                 held.callback(shutil.rmtree, folder, ignore_errors=True)
                 os.chown(folder, who or -1, who or -1)
+                confining = f"confine({seccomp_filter(alone=True)!r}, {list(isolation.readable)!r}, {folder!r}, {who})"
             bounds = {
                 "CORE": 0,
                 "AS": limits.memory_mib * MIB,
@@ -198,8 +199,7 @@ async def start_process(isolation: Isolation, role: Role, limits: SandboxLimits)
             }
             if who or not folder:  # the kernel counts all processes of a user
                 bounds["NPROC"] = limits.processes
-            confining = f"confine({seccomp_filter(alone=True)!r}, {list(isolation.readable)!r}, {folder!r}, {who})"
-            source = f"{_FIRST}\n{confining if folder else ''}\nlimit({bounds})\n{_ROLES[role][0]}\n"
+            source = f"{_FIRST}\n{confining}\nlimit({bounds})\n{_ROLES[role][0]}\n"
             rules.write(seccomp_filter())
             rules.seek(0)
             process = await asyncio.create_subprocess_exec(
