@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Iterator
 from io import BufferedIOBase
 from pathlib import Path
@@ -63,6 +62,7 @@ def read_json_lines(path: str | Path, *, longest: int = _LONGEST_LINE) -> Iterat
         UsageError: the file cannot be read, or a line is not a JSON object or has more bytes than `longest`.
     """
     import gzip  # noqa: PLC0415  (start-up time)
+    import zlib  # noqa: PLC0415
 
     try:
         with gzip.open(path) if str(path).lower().endswith(".gz") else Path(path).open("rb") as file:

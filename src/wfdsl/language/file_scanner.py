@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +63,8 @@ class FileGrammar:
         self.table = Table(data["table"])
         self.gap = re.compile(_any_of(terminals, data["ignored"]))
         self.token = re.compile(f"(?:{gap})*+(?:{_any_of(terminals, tokens)})?")
-        self.words = {name: _parted(pattern)[0] for name, pattern in terminals.items() if _parted(pattern)[1]}
+        parted = {name: _parted(pattern) for name, pattern in terminals.items()}
+        self.words = {name: word for name, (word, end) in parted.items() if end}
         self.marks = {name: pattern[-1] for name, pattern in terminals.items() if _MARK.fullmatch(pattern)}
         self._name = re.compile(terminals["NAME"])
         self.soft_words = {name for name, word in self.words.items() if self._name.fullmatch(word)}
@@ -358,9 +360,9 @@ def _any_of(terminals: dict[str, str], names: Iterable[str], *, named: bool = Tr
     What must not follow a keyword is long, and said once for all keywords: `wfdsl check` compiles it each time.
     """
     found = []
-    for end, group in groupby(names, key=lambda name: _parted(terminals[name])[1]):
-        parts = [(name, _parted(terminals[name])[0]) for name in group]
-        found.append("|".join(f"(?P<{name}>{pattern})" if named else f"(?:{pattern})" for name, pattern in parts))
+    parted = [(name, *_parted(terminals[name])) for name in names]
+    for end, group in groupby(parted, key=itemgetter(2)):
+        found.append("|".join(f"(?P<{name}>{word})" if named else f"(?:{word})" for name, word, _ in group))
         if end:
             found[-1] = f"(?:{found[-1]}){end}"
     return "|".join(found)
