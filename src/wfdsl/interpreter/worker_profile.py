@@ -194,6 +194,8 @@ def utf8_bytes(text: str) -> int:
 
 def _fallbacks(pool: WorkerPool, index: int) -> tuple[int, ...]:
     """The chain of fallback workers, which ends before a worker would come twice."""
+    if pool.entry(index).fallback is None:
+        return ()
     chain, by_name = [index], {pool.entry(each).name: each for each in pool.indices}
     while (named := by_name.get(pool.entry(chain[-1]).fallback)) is not None and named not in chain:
         chain.append(named)

@@ -218,7 +218,8 @@ class Pool:
             loop: Any = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
-        return self._opened.setdefault(loop or _NO_LOOP, OpenWorkers(loop))
+        key = loop or _NO_LOOP
+        return self._opened.get(key) or self._opened.setdefault(key, OpenWorkers(loop))
 
     def _where(self, wanted: Callable[[WorkerEntry], bool]) -> tuple[int, ...]:
         return tuple(index for index, entry in self._entries.items() if wanted(entry))
