@@ -368,12 +368,6 @@ def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:
     return found
 
 
-def workflow_from_list(steps: list[dict[str, Any]]) -> Workflow:
-    """The inverse of `workflow_to_list`."""
-    found: Workflow = adapter_of(PlainWorkflow).validate_python(steps)
-    return found
-
-
 @cache
 def adapter_of(kind: Any) -> TypeAdapter[Any]:
     """What reads and writes values of a type as JSON can hold them."""

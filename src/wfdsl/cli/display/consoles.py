@@ -12,9 +12,9 @@ from rich.segment import Segment
 from wfdsl.cli.display.streams import styled, visible
 
 
-def stdout_console(**options: Any) -> Console:
+def stdout_console() -> Console:
     """A console on standard output."""
-    return SafeConsole(file=styled(sys.stdout), **options)
+    return SafeConsole(file=styled(sys.stdout))
 
 
 def stderr_console(**options: Any) -> Console:
