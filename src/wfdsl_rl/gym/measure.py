@@ -124,7 +124,7 @@ def measure(
     max_steps: int = MAX_STEPS,
     temperature: float = 1.0,
     sizes: Sequence[int] = (),
-    batch: int = 64,
+    batch: int = 256,
 ) -> Measured:
     """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy.
 
