@@ -50,11 +50,6 @@ class TrialKey(NamedTuple):
     """From 0."""
 
 
-def new_evaluation_id() -> str:
-    """A name for an evaluation: the second when it was made, so that names sort, and six random hexadecimal digits."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What is to be evaluated: policies x tasks x repeats."""
@@ -69,8 +64,9 @@ class Evaluation:
     """How often each question is asked under each policy."""
     seed: int | None = 0
     """What the seeds of all runs follow from; None: workers draw as they like."""
-    id: str = field(default_factory=new_evaluation_id)
-    """Tells the runs of this evaluation from all others in the journal."""
+    id: str = field(default_factory=lambda: f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}")
+    """Tells the runs of this evaluation from all others in the journal; by default the second, so that names sort, and
+    six random hexadecimal digits."""
     options: RunOptions = field(default_factory=RunOptions)
     """Further options of every run, such as `timeout_s` or `max_depth`."""
     judge: int | None = None

@@ -33,56 +33,14 @@ def alone(worker: int) -> Workflow:
     return Workflow((Step(worker, SOLVE),))
 
 
-def chain(worker: int, steps: int) -> Workflow:
-    """A workflow of one worker that costs as much as any of its workflows with so many steps."""
-    return Workflow(tuple(Step(worker, SOLVE, "all" if at else ()) for at in range(steps)))
-
-
-INSTRUCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "P": ("Write a short plan for the task. Do not solve it.",),
-    "S": (
-        SOLVE,
-        *(f"Solve part {part} of the task only." for part in (1, 2, 3, 4)),
-        "Solve the task step by step and give the final answer.",
-        "Make a list, solve the task and give the final answer.",
-        "Try small cases, solve the task and give the final answer.",
-    ),
-    "R": ("Improve the solution above and give the final answer.",),
-    "V": (
-        "Verify the solution above, correct what is wrong, and give the final answer.",
-        "Verify each step of the solution above, correct what is wrong, and give the final answer.",
-        "Verify the solution above by doing it again, correct what is wrong, and give the final answer.",
-        "Verify the solution above for edge cases, correct what is wrong, and give the final answer.",
-        "Verify that the solution above uses no needless facts, correct what is wrong, and give the final answer.",
-    ),
-    "A": ("Compare the answers above and give the soundest final answer.",),
+SUBTASKS: Final[Mapping[str, str]] = {
+    "P": "Write a short plan for the task. Do not solve it.",
+    "S": SOLVE,
+    "R": "Improve the solution above and give the final answer.",
+    "V": "Verify the solution above, correct what is wrong, and give the final answer.",
+    "A": "Compare the answers above and give the soundest final answer.",
 }
-"""What a search may ask of each kind of step: a part of the task, a way to solve it, something to check. Our choice."""
-SUBTASKS: Final[Mapping[str, str]] = {kind: texts[0] for kind, texts in INSTRUCTIONS.items()}
-"""What each kind of step is asked in a team."""
-TEAMS: Final = ("S", "SV", "SR", "SRv", "PS", "PSR", "PSRv", "PSRrv", "SSA", "SSSA", "SSAv")
-"""Ways to work together: alone, checked or improved, after a plan, and in groups. Our choice."""
-
-
-def team(shape: str, order: Sequence[int]) -> Workflow:
-    """A team with workers in the order of their worth.
-
-    The best ones solve, the second best and the best look in turns, and the third best plans.
-    """
-    solvers = looks = 0
-    steps = []
-    for at, letter in enumerate(shape):
-        kind = letter.upper()
-        if kind == "S":
-            place, solvers = solvers, solvers + 1
-        elif kind == "P":
-            place = 2
-        else:
-            place, looks = (looks + 1) % 2, looks + 1
-        plan = tuple(earlier for earlier in range(at) if shape[earlier] == "P")  # what solvers see
-        access = plan if kind in "PS" else ALL if letter.isupper() else (at - 1,)
-        steps.append(Step(order[place % len(order)], SUBTASKS[kind], access))
-    return Workflow(tuple(steps))
+"""What each kind of step is asked; our choice."""
 
 
 def random_workflow(chance: random.Random, workers: Sequence[int], *, max_steps: int = 5) -> Workflow:
