@@ -14,8 +14,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import alone
-from wfdsl.evaluation.baselines.voting import MajorityVote
+from wfdsl.evaluation.baselines.baseline import MajorityVote, alone
 from wfdsl.evaluation.manifest import description_of
 from wfdsl.evaluation.policy_names import BASELINES, policies_of, policy_of
 from wfdsl.language.diagnostics import WorkflowError

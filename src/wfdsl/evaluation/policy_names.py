@@ -28,7 +28,7 @@ from wfdsl.conductor.examples import load_examples
 from wfdsl.conductor.named import named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy, ablated
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines import baseline, best_fixed, routers, voting
+from wfdsl.evaluation.baselines import baseline, best_fixed, routers
 from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, alone, is_worker, worker_option, workers_of
 from wfdsl.own_code import file_of
 from wfdsl.settings import Option, Table, did_you_mean, option, options_of, require_keys, to_table
@@ -37,7 +37,7 @@ from wfdsl.workers.registry import providers
 
 BASELINES: Final[Mapping[str, type[Baseline]]] = {
     each.name: each
-    for module in (baseline, voting, routers, best_fixed)
+    for module in (baseline, routers, best_fixed)
     for each in vars(module).values()
     if isinstance(each, type) and issubclass(each, Baseline) and "name" in vars(each)
 }

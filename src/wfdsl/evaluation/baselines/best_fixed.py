@@ -49,8 +49,7 @@ class BestFixed(Fitted):
 
     async def fitted(self, training_set: TrainingSet) -> Router:
         """Search."""
-        everything = range(len(training_set.tasks))
-        [found, *_] = await self._search(training_set, everything, self.search_calls)
+        [found, *_] = await self._search(training_set, range(len(training_set.tasks)), self.search_calls)
         return lambda _: found
 
     async def _search(

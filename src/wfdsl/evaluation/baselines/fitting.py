@@ -20,8 +20,7 @@ from zlib import crc32
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.prompt import question_text
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import Baseline, alone, workers_of
-from wfdsl.evaluation.baselines.voting import Selection
+from wfdsl.evaluation.baselines.baseline import Baseline, Selection, alone, workers_of
 from wfdsl.evaluation.evaluate import run_trials
 from wfdsl.evaluation.manifest import FitCost, pool_description
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, hash_of, task_hash, task_name

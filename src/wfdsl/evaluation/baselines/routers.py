@@ -18,23 +18,18 @@ from itertools import combinations
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import SOLVE, alone, workers_of
+from wfdsl.evaluation.baselines.baseline import SOLVE, Selection, alone, workers_of
 from wfdsl.evaluation.baselines.fitting import WIDTH, Fitted, Router, TrainingSet, Vectors, embed
-from wfdsl.evaluation.baselines.voting import Selection
 from wfdsl.installation import require_packages
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
-PRIOR: Final = 5.0
-"""So many tasks' worth of the overall share are added to counts near a question; our choice."""
 
-
-def share_of(outcomes: Sequence[bool | None], prior: float = 0.0, weight: float = 0.0) -> float:
-    """The share of right ones among those judged, drawn towards a prior that weighs as much as so many of them."""
+def share_of(outcomes: Sequence[bool | None]) -> float:
+    """The share of right ones among those judged; 0 if none is."""
     judged = [right for right in outcomes if right is not None]
-    known = len(judged) + weight
-    return (sum(judged) + weight * prior) / known if known else 0.0
+    return sum(judged) / max(len(judged), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,7 @@ class NearestNeighbours(Fitted):
 
         def chosen(question: str) -> Workflow:
             near = training_set.near(question, k)
-            shares = [share_of([row[task] for task in near], share_of(row), PRIOR) for row in outcomes]
+            shares = [share_of([row[task] for task in near]) for row in outcomes]
             return alone(workers[shares.index(max(shares))])
 
         return chosen
@@ -74,10 +69,7 @@ class RouterDC(Fitted):
 
     name = "routerdc"
     source = "RouterDC, arXiv 2409.19886"
-    simplifies = (
-        "a projection of a fixed embedding instead of an encoder that is trained; right or wrong as scores; domains "
-        "instead of clusters of questions"
-    )
+    simplifies = "a projection of a fixed embedding as encoder; right or wrong as scores; domains as clusters"
 
     async def fitted(self, training_set: TrainingSet) -> Router:
         """Train projection and workers' vectors with both losses.
