@@ -16,6 +16,7 @@ need to fit before the first question. What is not known is reported as such.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
@@ -25,13 +26,14 @@ from itertools import chain, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.estimate import estimate_solve
 from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up, node_gave_up
 from wfdsl.evaluation.manifest import begin_folder, kept_in, manifest_of
-from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, named_tasks, run_id_of, seed_of, task_hash
+from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, hash_of, named_tasks, task_hash
 from wfdsl.evaluation.workflow_statistics import is_computed
 from wfdsl.grading.code import shared_sandbox
 from wfdsl.grading.extraction import final_answer, final_code
@@ -165,13 +167,14 @@ class _Session:
                 self.stopped = error
 
     async def _trial(self, key: TrialKey) -> Trial:
-        evaluation, task = self._evaluation, self._tasks[key.task]
+        evaluation, task, seed = self._evaluation, self._tasks[key.task], self._evaluation.seed
         origin = {"evaluation": evaluation.id, "policy": key.policy, "task": key.task, "repeat": str(key.repeat)}
         options: RunOptions = {
             "origin": origin,
             **evaluation.options,
-            "run_id": run_id_of(evaluation.id, key, self._hashes[key.task]),
-            "seed": seed_of(evaluation.seed, key),
+            "run_id": f"eval-{evaluation.id}-{hash_of([*key, self._hashes[key.task]])[:20]}",
+            # the same for every policy
+            "seed": None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF,
         }
         try:
             solution = await evaluation.policies[key.policy].solve(task.asked, evaluation.pool, **options)
@@ -306,9 +309,8 @@ def estimate_text(found: list[PolicyEstimate]) -> str:
     lines = [str(each) for each in found]
     if len(found) > 1:
         calls, prices = [each.calls for each in found], [each.usd_at_most for each in found]
-        known = PolicyEstimate(
-            "all", sum(each.trials for each in found), sum(filter(None, calls)), sum(filter(None, prices))
-        )
+        trials = sum(each.trials for each in found)
+        known = PolicyEstimate("all", trials, sum(filter(None, calls)), sum(filter(None, prices)))
         lines.append(f"{known}{', and what is not known' if None in [*calls, *prices] else ''}")
     return "\n".join([*lines, "nothing was asked"])
 
@@ -321,13 +323,9 @@ def _estimate(name: str, policy: Policy, questions: Sequence[str], pool: Pool, t
     """The estimate of a policy that is asked each question so many times."""
     found = [_at_most(policy, question, pool) for question in questions]
     calls, usd = [each for each, _ in found], total_usd(each for _, each in found)
-    return PolicyEstimate(
-        name,
-        len(found) * times,
-        None if None in calls else sum(filter(None, calls)) * times,
-        None if usd is None else usd * times,
-        policy.fit_calls(pool) if hasattr(policy, "fit_calls") else 0,
-    )
+    most = None if None in calls else sum(filter(None, calls)) * times
+    fit_calls = policy.fit_calls(pool) if hasattr(policy, "fit_calls") else 0
+    return PolicyEstimate(name, len(found) * times, most, None if usd is None else usd * times, fit_calls)
 
 
 def _at_most(policy: Policy, question: str, pool: Pool) -> tuple[int | None, float | None]:

@@ -20,7 +20,6 @@ from functools import reduce
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
-from zlib import crc32
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -207,11 +206,6 @@ def named_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
     return named
 
 
-def run_id_of(evaluation: str, key: TrialKey, content: str) -> str:
-    """The run of a trial; `content` is the task's hash."""
-    return f"eval-{evaluation}-{hash_of([*key, content])[:20]}"
-
-
 def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
     """What all runs of an evaluation have been charged so far, by a journal; lost calls at the most they may have cost.
 
@@ -220,11 +214,6 @@ def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
     """
     spent = (each.charged for each in summaries(journal) if each.origin.get("evaluation") == evaluation)
     return reduce(BudgetUsage.plus, spent, NOTHING_SPENT)
-
-
-def seed_of(seed: int | None, key: TrialKey) -> int | None:
-    """The seed of a trial's run: the same for every policy; None stays None."""
-    return None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF
 
 
 RESULTS: Final = "results.jsonl"
