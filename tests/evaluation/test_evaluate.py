@@ -21,7 +21,7 @@ from tests.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks, trials_o
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.voting import MajorityVote
+from wfdsl.evaluation.baselines.baseline import MajorityVote
 from wfdsl.evaluation.evaluate import estimate_policies, estimate_text, final_part
 from wfdsl.evaluation.statistics import accuracy_of, difference_of
 from wfdsl.evaluation.trials import Trial

@@ -14,8 +14,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import alone
-from wfdsl.evaluation.baselines.voting import MajorityVote
+from wfdsl.evaluation.baselines.baseline import MajorityVote, alone
 from wfdsl.evaluation.manifest import description_of
 from wfdsl.evaluation.policy_names import BASELINES, policies_of, policy_of
 from wfdsl.language.diagnostics import WorkflowError
@@ -36,12 +35,12 @@ def test_a_worker_has_a_name_or_a_number_a_baseline_parameters_and_the_same_poli
 
 def test_several_values_stand_for_a_policy_each(tmp_path: Path) -> None:
     save_tasks(tmp_path / "v.jsonl", toy_tasks(3))
-    cascade = f"cascade-router:validation={tmp_path / 'v.jsonl'},call_price="
+    router = f"knn-router:validation={tmp_path / 'v.jsonl'},k="
 
     votes = list(policies_of(["majority-vote:worker=each,n=1/16"], POOL))
 
     assert votes == [f"majority-vote:worker={name},n={n}" for name in ("ann", "bob", "cy") for n in (1, 16)]
-    assert list(policies_of([f"{cascade}0/1"], POOL)) == [f"{cascade}0", f"{cascade}1"]
+    assert list(policies_of([f"{router}1/2"], POOL)) == [f"{router}1", f"{router}2"]
     found = list(policies_of(["gym/seven@each:max_rounds=0/1"], GYM))
     assert found[1:3] == ["gym/seven@minimal:max_rounds=1", "gym/seven@low:max_rounds=0"]
 
@@ -168,7 +167,6 @@ def test_baselines_ask_no_conductors() -> None:
         ("consensus:n=0", "at least 1"),
         ("consensus:n=many", "whole number"),
         ("random-router:seed=-1", "at least 0"),
-        ("cascade-router:call_price=2", "at most 1"),
         ("majority-vote:kind=essay", "'math'"),
         ("majority-vote:n=1/2", "several"),
         ("knn-router:validation=nowhere.jsonl", "nowhere.jsonl"),

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import chain, permutations
+from operator import le
 from typing import Final, Literal, TypeAlias
 
 from wfdsl.errors import UsageError
@@ -82,11 +83,6 @@ class Standing:
         """Its accuracy, calls and cost, by the names of their columns."""
         cost = {"cost": dollars(self.cost)} if self.in_usd else {"tokens": f"{self.cost:,.0f}"}
         return {"accuracy": percent(self.accuracy), "calls": f"{self.calls:.2f}", **cost}
-
-    def beats(self, other: Standing) -> bool:
-        """Whether it is at least as good for no more, and better in one of the two."""
-        its, mine = ((each.cost, -each.accuracy.value) for each in (other, self))
-        return its != mine and its[0] >= mine[0] and its[1] >= mine[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +150,11 @@ class _Field:
             for each in summary.policies
             if each.average is not None
         ]
+        found.sort(key=lambda each: each.cost)
+        places = [(each.cost, -each.accuracy.value) for each in found]
         return {
-            each.policy: replace(each, efficient=not any(other.beats(each) for other in found))
-            for each in sorted(found, key=lambda each: each.cost)
+            each.policy: replace(each, efficient=not any(all(map(le, other, own)) for other in places if other != own))
+            for each, own in zip(found, places, strict=True)
         }
 
     def rival(self, policy: str, rivals: Collection[str], cost: float) -> Rival | None:

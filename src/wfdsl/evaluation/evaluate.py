@@ -16,26 +16,28 @@ need to fit before the first question. What is not known is reported as such.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.estimate import estimate_solve
-from wfdsl.conductor.policy import Policy, Solution
+from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up, node_gave_up
 from wfdsl.evaluation.manifest import begin_folder, kept_in, manifest_of
-from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, named_tasks, run_id_of, seed_of, task_hash
+from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, hash_of, named_tasks, task_hash
 from wfdsl.evaluation.workflow_statistics import is_computed
+from wfdsl.grading.code import shared_sandbox
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.grade import grade
-from wfdsl.grading.sandbox import Sandbox
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.execution import require_runnable
@@ -85,19 +87,16 @@ async def evaluate(
         UsageError: a policy cannot work on the pool, a task cannot be graded at all, or the folder cannot be used.
     """
     tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
-    options = {**evaluation.options, "journal": journal, "budget": tracker}
-    takers = [] if keep is None else [keep]
+    what = replace(evaluation, options={**evaluation.options, "journal": journal, "budget": tracker})
+    if out is not None:
+        begin_folder(Path(out), manifest_of(evaluation))
+    with nullcontext() if out is None else kept_in(Path(out), evaluation.policies) as write:
 
-    def taken(trial: Trial) -> None:
-        for take in takers:
-            take(trial)
+        def taken(trial: Trial) -> None:
+            for take in filter(None, (write, keep)):
+                take(trial)
 
-    with ExitStack() as stack:
-        if out is not None:
-            begin_folder(Path(out), manifest_of(evaluation))
-            takers.insert(0, stack.enter_context(kept_in(Path(out), evaluation.policies)))
         try:
-            what = replace(evaluation, options=options)
             await run_trials(what, taken, done=done, concurrency=concurrency, grader=grader)
         except BudgetExhausted as error:
             return str(error)
@@ -150,9 +149,8 @@ class _Session:
         self._keep = keep
         self._group = group
         packages = evaluation.sandbox_packages
-        sandbox = None if packages is None else Sandbox(packages=packages)
         self._reads_all = grader is not None
-        self._grade: Grader = grader or partial(grade, sandbox=sandbox)
+        self._grade: Grader = grader or partial(grade, sandbox=shared_sandbox(packages) if packages else None)
         self._tasks = named_tasks(evaluation.tasks)
         self._hashes = {name: task_hash(task) for name, task in self._tasks.items()}
         self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
@@ -169,13 +167,14 @@ class _Session:
                 self.stopped = error
 
     async def _trial(self, key: TrialKey) -> Trial:
-        evaluation, task = self._evaluation, self._tasks[key.task]
+        evaluation, task, seed = self._evaluation, self._tasks[key.task], self._evaluation.seed
         origin = {"evaluation": evaluation.id, "policy": key.policy, "task": key.task, "repeat": str(key.repeat)}
         options: RunOptions = {
             "origin": origin,
             **evaluation.options,
-            "run_id": run_id_of(evaluation.id, key, self._hashes[key.task]),
-            "seed": seed_of(evaluation.seed, key),
+            "run_id": f"eval-{evaluation.id}-{hash_of([*key, self._hashes[key.task]])[:20]}",
+            # the same for every policy
+            "seed": None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF,
         }
         try:
             solution = await evaluation.policies[key.policy].solve(task.asked, evaluation.pool, **options)
@@ -295,11 +294,13 @@ def estimate_policies(evaluation: Evaluation) -> list[PolicyEstimate]:
     Raises:
         UsageError: a fixed workflow cannot run on the pool.
     """
-    found = [_of_policy(name, policy, evaluation) for name, policy in evaluation.policies.items()]
+    pool, times = evaluation.pool, evaluation.repeats
+    asked = [task.asked for task in evaluation.tasks]
+    found = [_estimate(name, policy, asked, pool, times) for name, policy in evaluation.policies.items()]
     if evaluation.judge is not None:  # if it reads every reply, at its longest
-        workflow, times = Workflow((Step(evaluation.judge, _JUDGING),)), evaluation.repeats * len(found)
-        texts = [_judged_text(task, "x" * _LONGEST_TAIL) for task in evaluation.tasks]
-        found.append(_summed("judge", [_at_most([workflow], text, evaluation.pool) for text in texts], times))
+        judge = WorkflowPolicy(Workflow((Step(evaluation.judge, _JUDGING),)))
+        shown = [_judged_text(task, "x" * _LONGEST_TAIL) for task in evaluation.tasks]
+        found.append(_estimate("judge", judge, shown, pool, times * len(found)))
     return found
 
 
@@ -308,9 +309,8 @@ def estimate_text(found: list[PolicyEstimate]) -> str:
     lines = [str(each) for each in found]
     if len(found) > 1:
         calls, prices = [each.calls for each in found], [each.usd_at_most for each in found]
-        known = PolicyEstimate(
-            "all", sum(each.trials for each in found), sum(filter(None, calls)), sum(filter(None, prices))
-        )
+        trials = sum(each.trials for each in found)
+        known = PolicyEstimate("all", trials, sum(filter(None, calls)), sum(filter(None, prices)))
         lines.append(f"{known}{', and what is not known' if None in [*calls, *prices] else ''}")
     return "\n".join([*lines, "nothing was asked"])
 
@@ -319,37 +319,26 @@ def _counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _of_policy(name: str, policy: Policy, evaluation: Evaluation) -> PolicyEstimate:
-    pool = evaluation.pool
-    if isinstance(policy, Conductor):
-        solved = [estimate_solve(policy, task.asked, pool) for task in evaluation.tasks]
-        return _summed(name, [(each.calls, each.usd) for each in solved], evaluation.repeats)
-    workflow: Workflow | None = getattr(policy, "workflow", None)
-    if workflow is not None:
-        require_runnable(workflow, pool, depth=1)
-        found = [_at_most([workflow], task.asked, pool) for task in evaluation.tasks]
-    elif hasattr(policy, "dearest"):
-        found = [_at_most(policy.dearest(pool), task.asked, pool, dead_steps=True) for task in evaluation.tasks]
-    else:
-        found = [(None, None)] * len(evaluation.tasks)
+def _estimate(name: str, policy: Policy, questions: Sequence[str], pool: Pool, times: int) -> PolicyEstimate:
+    """The estimate of a policy that is asked each question so many times."""
+    found = [_at_most(policy, question, pool) for question in questions]
+    calls, usd = [each for each, _ in found], total_usd(each for _, each in found)
+    most = None if None in calls else sum(filter(None, calls)) * times
     fit_calls = policy.fit_calls(pool) if hasattr(policy, "fit_calls") else 0
-    return _summed(name, found, evaluation.repeats, fit_calls)
+    return PolicyEstimate(name, len(found) * times, most, None if usd is None else usd * times, fit_calls)
 
 
-def _at_most(
-    workflows: Iterable[Workflow], question: str, pool: Pool, *, dead_steps: bool = False
-) -> tuple[int | None, float | None]:
-    """Calls and dollars of the dearest of some workflows."""
-    found = [estimate(each, question, pool, run_dead_steps=dead_steps) for each in workflows]
-    if any(step.conductor for each in found for step in each.steps):
+def _at_most(policy: Policy, question: str, pool: Pool) -> tuple[int | None, float | None]:
+    """Calls and dollars that a question takes at most; None: not known."""
+    if isinstance(policy, Conductor):
+        solved = estimate_solve(policy, question, pool)
+        return solved.calls, solved.usd
+    fixed: Workflow | None = getattr(policy, "workflow", None)
+    if fixed is not None:
+        require_runnable(fixed, pool, depth=1)
+    workflows = [fixed] if fixed is not None else policy.dearest(pool) if hasattr(policy, "dearest") else []
+    found = [estimate(each, question, pool, run_dead_steps=fixed is None) for each in workflows]
+    if not found or any(step.conductor for each in found for step in each.steps):
         return None, None
-    prices = [each.usd for each in found if each.usd is not None]
-    return max(each.calls for each in found), max(prices) if len(prices) == len(found) else None
-
-
-def _summed(name: str, found: list[tuple[int | None, float | None]], times: int, fit_calls: int = 0) -> PolicyEstimate:
-    """The estimate of a policy, from calls and dollars of its questions, each asked so many times."""
-    calls = [each for each, _ in found if each is not None]
-    usd = total_usd(each for _, each in found)
-    known = sum(calls) * times if len(calls) == len(found) else None
-    return PolicyEstimate(name, len(found) * times, known, None if usd is None else usd * times, fit_calls)
+    prices = [each.usd for each in found]
+    return max(each.calls for each in found), None if None in prices else max(filter(None, prices), default=0.0)

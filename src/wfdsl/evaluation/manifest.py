@@ -152,10 +152,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{folder} holds no evaluation: {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is not a manifest of an evaluation: {error}") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{folder} holds no evaluation: {path} cannot be read: {why}") from error
     known = {"format": FORMAT, "version": VERSION}
     if not isinstance(manifest, dict) or not known.items() <= manifest.items():
         raise UsageError(f"{path} is not a manifest of an evaluation that this wfdsl reads: {known} must be in it")
@@ -240,7 +239,7 @@ def kept_in(folder: Path, policies: Mapping[str, Policy]) -> Iterator[Callable[[
         finally:
             found = {name: getattr(each, "fit_cost", None) or _training_cost(each) for name, each in policies.items()}
             if costs := {name: cost for name, cost in found.items() if cost is not None}:
-                (folder / FIT_COSTS).write_bytes(_COSTS.dump_json({**read_fit_costs(folder), **costs}, indent=2))
+                write_whole(folder / FIT_COSTS, _COSTS.dump_json({**read_fit_costs(folder), **costs}, indent=2))
 
 
 def _training_cost(policy: Policy) -> FitCost | None:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import EFFORTS, ConductorConfig
@@ -28,41 +28,19 @@ from wfdsl.conductor.examples import load_examples
 from wfdsl.conductor.named import named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy, ablated
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import (
-    SOLVE,
-    Baseline,
-    Consensus,
-    Debate,
-    MixtureOfAgents,
-    SelfReflection,
-    TreeOfAgents,
-    alone,
-    is_worker,
-    worker_option,
-    workers_of,
-)
-from wfdsl.evaluation.baselines.best_fixed import BestFixed, BestFixedByKind
-from wfdsl.evaluation.baselines.routers import (
-    Cascade,
-    NearestNeighbours,
-    RouterDC,
-    SmoothieDependent,
-    SmoothieIndependent,
-)
-from wfdsl.evaluation.baselines.voting import LongContext, MajorityVote, RandomRouter
+from wfdsl.evaluation.baselines import baseline, best_fixed, routers
+from wfdsl.evaluation.baselines.baseline import SOLVE, Baseline, alone, is_worker, worker_option, workers_of
 from wfdsl.own_code import file_of
-from wfdsl.settings import Option, Table, closest, did_you_mean, option, options_of, to_table
+from wfdsl.settings import Option, Table, did_you_mean, option, options_of, require_keys, to_table
 from wfdsl.workers.pool import Pool
 from wfdsl.workers.registry import providers
 
 BASELINES: Final[Mapping[str, type[Baseline]]] = {
     each.name: each
-    for each in (
-        LongContext, SelfReflection, Consensus, MajorityVote, MixtureOfAgents, Debate, TreeOfAgents,
-        RandomRouter, NearestNeighbours, SmoothieIndependent, SmoothieDependent, Cascade,
-        RouterDC, BestFixed, BestFixedByKind,
-    )
-}  # fmt: skip
+    for module in (baseline, routers, best_fixed)
+    for each in vars(module).values()
+    if isinstance(each, type) and issubclass(each, Baseline) and "name" in vars(each)
+}
 """The table of baselines, by name. An untrained Conductor needs no row: its model's name is a policy already."""
 WORKER: Final = "worker:"
 WORKERS: Final = "workers"
@@ -72,6 +50,8 @@ _FILES: Final = (".wf", ".toml")
 _SETTING: Final = re.compile(r"[a-z_]+=")
 _EXAMPLES: Final = {"ood": "out-of-distribution", "id": "in-distribution"}
 _T = TypeVar("_T", bound=Table)
+_Parts: TypeAlias = tuple[str, dict[str, str]]
+"""A name, and what is set after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +81,16 @@ def policies_of(
         WorkflowError: a file holds no valid workflow.
     """
     found: dict[str, Policy] = {}
-    for name in (each for given in names for each in _expanded(given, pool)):
-        head, settings = _parts(name)
-        policy = _policy(name, pool, config or ConductorConfig(), params)
-        label = _named(Path(head).stem, settings) if head.endswith(_FILES) and not name.startswith(WORKER) else name
-        if found.setdefault(label, policy) != policy:
-            raise UsageError(f"--policy {name}: there is another policy called {label!r}; leave one out, or rename it")
+    for name in names:
+        try:
+            for head, settings in _expanded(*_parts(name), pool):
+                policy = _policy(head, settings, pool, config or ConductorConfig(), params)
+                is_file = head.endswith(_FILES) and not head.startswith(WORKER)
+                label = _named(Path(head).stem if is_file else head, settings)
+                if found.setdefault(label, policy) != policy:
+                    raise UsageError(f"there is another policy called {label!r}; leave one out, or rename it")
+        except UsageError as error:
+            raise UsageError(f"--policy {name}: {error}") from error
     return found
 
 
@@ -118,54 +102,52 @@ def policy_of(name: str, pool: Pool) -> Policy:
     return found[0]
 
 
-def _expanded(name: str, pool: Pool) -> list[str]:
+def _expanded(head: str, settings: dict[str, str], pool: Pool) -> list[_Parts]:
     """The names in a group, or of each of several values; of a worker its own name.
 
     Raises:
         UsageError: there is no such worker, or a parameter of a group is none of any baseline.
     """
-    if name == WORKERS:
-        return [f"{WORKER}{entry.name}" for entry in pool]
-    if name.startswith(WORKER):
-        return [f"{WORKER}{pool.entry(_worker(name.removeprefix(WORKER), pool, name)).name}"]
-    head, settings = _parts(name)
+    if head == WORKERS and not settings:
+        return [(f"{WORKER}{entry.name}", {}) for entry in pool]
+    if head.startswith(WORKER):
+        return [(f"{WORKER}{pool.entry(_worker(head.removeprefix(WORKER), pool)).name}", {})]
     if head == GROUP:
-        own = {each: _by_name(baseline) for each, baseline in BASELINES.items()}
-        known = sorted({key for parameters in own.values() for key in parameters})
-        for key in settings.keys() - set(known):
-            raise UsageError(f"--policy {name}: no baseline has a parameter {key!r}. {did_you_mean(key, known)}")
-        names = [_named(each, {key: settings[key] for key in settings if key in own[each]}) for each in own]
-        return [each for one in (WORKERS, *names) for each in _expanded(one, pool)]
+        own = {each: _by_name(row) for each, row in BASELINES.items()}
+        require_keys(settings, sorted({key for parameters in own.values() for key in parameters}), GROUP)
+        rows = [(each, {key: settings[key] for key in settings if key in own[each]}) for each in own]
+        return [each for one in ((WORKERS, {}), *rows) for each in _expanded(*one, pool)]
     parameters, model = _by_name(BASELINES.get(head, ConductorParameters)), head.removesuffix(f"@{EACH}")
     heads = [head] if model == head else [f"{model}@{effort}" for effort in EFFORTS]
     values = [[(key, each) for each in _listed(parameters.get(key), value, pool)] for key, value in settings.items()]
-    return [_named(each, dict(chosen)) for each in heads for chosen in product(*values)]
+    return [(each, dict(chosen)) for each in heads for chosen in product(*values)]
 
 
-def _policy(name: str, pool: Pool, config: ConductorConfig, params: Mapping[str, str] | None) -> Policy:
+def _policy(
+    head: str, settings: dict[str, str], pool: Pool, config: ConductorConfig, params: Mapping[str, str] | None
+) -> Policy:
     """The policy of one name; raises what `policies_of` does."""
-    head, settings = _parts(name)
-    if name.startswith(WORKER):
-        return WorkflowPolicy(alone(_worker(name.removeprefix(WORKER), pool, name)))
+    if head.startswith(WORKER):
+        return WorkflowPolicy(alone(_worker(head.removeprefix(WORKER), pool)))
     if head in BASELINES:
-        return _read(BASELINES[head], settings, pool.subset(workers_of(pool)), name).policy(pool)
+        return _read(BASELINES[head], settings, pool.subset(workers_of(pool))).policy(pool)
     model, _, effort = head.rpartition("@")
     is_effort = model and effort in EFFORTS  # what stands after an @ may also be a server's address
     try:
-        values = _read(ConductorParameters, settings, pool, name)
+        values = _read(ConductorParameters, settings, pool)
         found = {"effort": effort if is_effort else None, "max_rounds": values.max_rounds, "pick": values.pool}
         changes: Any = {key: value for key, value in found.items() if value is not None}
         policy = named_policy(replace(config, model=model if is_effort else head, **changes), pool, params=params)
     except UsageError as error:
-        first = name.partition(":")[0]
-        if name.endswith(_FILES) or "/" in name or first in providers() or file_of(name) is not None:
+        first = head.partition(":")[0]
+        if head.endswith(_FILES) or "/" in head or first in providers() or file_of(head) is not None:
             raise
         hint = did_you_mean(first, (WORKERS, GROUP, *BASELINES))
-        raise UsageError(f"--policy {name}: no policy has this name. {hint} ({error})") from error
-    return _ablated(policy, values, name)
+        raise UsageError(f"no policy has this name. {hint} ({error})") from error
+    return _ablated(policy, values)
 
 
-def _ablated(policy: Policy, values: ConductorParameters, name: str) -> Policy:
+def _ablated(policy: Policy, values: ConductorParameters) -> Policy:
     """The policy without what it may not decide, and with the examples that are asked for.
 
     Raises:
@@ -173,10 +155,10 @@ def _ablated(policy: Policy, values: ConductorParameters, name: str) -> Policy:
     """
     given, instruction = to_table(values), SOLVE if values.instruction else ""
     if {"worker", "pool"} <= given.keys():
-        raise UsageError(f"--policy {name}: with pool, a question may not offer the worker; leave one of them out")
+        raise UsageError("with pool, a question may not offer the worker; leave one of them out")
     if isinstance(policy, WorkflowPolicy):
-        for key in given.keys() - {"worker", "instruction"}:
-            raise UsageError(f"--policy {name}: {key} is for Conductors, and this workflow is fixed; leave it out")
+        if others := given.keys() - {"worker", "instruction"}:
+            raise UsageError(f"{', '.join(others)}: for Conductors, and this workflow is fixed; leave it out")
         return WorkflowPolicy(ablated(policy.workflow, instruction=instruction, worker=values.worker))
     if isinstance(policy, Conductor) and given.keys() & {"worker", "instruction", "examples"}:
         prompt = policy.settings.prompt
@@ -186,8 +168,8 @@ def _ablated(policy: Policy, values: ConductorParameters, name: str) -> Policy:
     return policy
 
 
-def _parts(name: str) -> tuple[str, dict[str, str]]:
-    """`NAME:KEY=VALUE,KEY=VALUE` in its parts; the name of a Conductor or file may hold colons itself.
+def _parts(name: str) -> _Parts:
+    """`NAME:KEY=VALUE,KEY=VALUE` in its parts; the name of a worker, Conductor or file may hold colons itself.
 
     Raises:
         UsageError: a part has no value, or a key comes twice.
@@ -195,15 +177,15 @@ def _parts(name: str) -> tuple[str, dict[str, str]]:
     head, colon, rest = name.partition(":")
     if head not in (GROUP, *BASELINES):
         head, colon, rest = name.rpartition(":")
-        if not head or not _SETTING.match(rest):
+        if not head or name.startswith(WORKER) or not _SETTING.match(rest):
             return name, {}
     settings: dict[str, str] = {}
     for part in rest.split(",") if colon else ():
         key, _, value = (word.strip() for word in part.partition("="))
         if not key or not value:
-            raise UsageError(f"--policy {name}: {part!r} sets nothing; write {head}:KEY=VALUE,KEY=VALUE")
+            raise UsageError(f"{part!r} sets nothing; write {head}:KEY=VALUE,KEY=VALUE")
         if key in settings:
-            raise UsageError(f"--policy {name}: {key} is set twice")
+            raise UsageError(f"{key} is set twice")
         settings[key] = value
     return head, settings
 
@@ -216,29 +198,28 @@ def _by_name(table: type[Table]) -> dict[str, Option]:
     return {parameter.name: parameter for parameter in options_of(table)}
 
 
-def _read(table: type[_T], settings: Mapping[str, str], pool: Pool, name: str) -> _T:
+def _read(table: type[_T], settings: Mapping[str, str], pool: Pool) -> _T:
     """A table from texts; of a worker the default is its place among the pool's workers, counted around.
 
     Raises:
         UsageError: a setting is for no parameter, or cannot be read.
     """
     parameters, values = _by_name(table), dict[str, Any]()
-    for key in settings.keys() - parameters.keys():
-        raise UsageError(f"--policy {name}: there is no parameter {key!r}. {did_you_mean(key, parameters)}")
+    require_keys(settings, parameters, "it")
     for key, parameter in parameters.items():
         if key in settings and is_worker(parameter):
-            values[key] = _worker(settings[key], pool, name)
+            values[key] = _worker(settings[key], pool)
         elif key in settings:
             try:
                 values[key] = parameter.read(settings[key])
             except ValueError as error:
-                raise UsageError(f"--policy {name}: {key} {error} (got {settings[key]})") from error
+                raise UsageError(f"{key} {error} (got {settings[key]})") from error
         elif is_worker(parameter) and parameter.default is not None:
             values[key] = pool.indices[parameter.default % len(pool)]
     return table(**values)
 
 
-def _worker(text: str, pool: Pool, name: str) -> int:
+def _worker(text: str, pool: Pool) -> int:
     """The index of the worker with this name or index.
 
     Raises:
@@ -247,9 +228,7 @@ def _worker(text: str, pool: Pool, name: str) -> int:
     found = pool.called(text)
     if found is None:
         have = ", ".join(f"{index}={pool.entry(index).name}" for index in pool.indices)
-        near = closest(text, pool.names)
-        hint = f"did you mean {near}?" if near else f"it has {have}"
-        raise UsageError(f"--policy {name}: pool {pool.name!r} has no worker {text!r}: {hint}")
+        raise UsageError(f"pool {pool.name!r} has no worker {text!r}; it has {have}")
     return found
 
 

@@ -1,7 +1,7 @@
-"""Trials on a Ray cluster: an actor for each node runs batches of them, with its own interpreter and journal.
+"""Trials on a Ray cluster: an actor for each node runs some at a time, with its own interpreter and journal.
 
-Ray places the actors, and starts those of a node that died again, with their batches. Results land in the driver. Each
-machine keeps its calls in its own journal, so that a batch that is run there again pays for no reply twice.
+Ray places the actors, and starts those of a node that died again, with their trials. Results land in the driver. Each
+machine keeps its calls in its own journal, so that a trial that is run there again pays for no reply twice.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import logging
 import os
 import platform
 import socket
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import ray
 from ray.exceptions import RayError
@@ -28,13 +28,10 @@ from wfdsl.interpreter.journal import Journal
 from wfdsl.tasks.task import Task
 
 MOST_RESTARTS: Final = 5
-"""How often a process that died is started again, with its batches. Our choice."""
+"""How often a process that died is started again, with its trials. Our choice."""
 _STORE_BYTES: Final = 100_000_000
 """Shared memory of a Ray that is started here: results are small. Our choice."""
-_BATCHES: Final = 8
-"""Most batches that a node has at a time; together they are what it runs at a time. Our choice."""
 _CONNECT_S: Final = 10.0
-Batch: TypeAlias = tuple[TrialKey, ...]
 
 
 @contextmanager
@@ -80,8 +77,8 @@ async def evaluate_on_ray(
 
     Args:
         evaluation: What is to be evaluated.
-        build: Makes the same policies and pool on a node, from the same files; the tasks come with the batches.
-        keep: Takes each trial, once, as soon as its batch is there.
+        build: Makes the same policies and pool on a node, from the same files; each trial comes with its task.
+        keep: Takes each trial, once, as soon as it is there.
         done: The trials that have a result already.
         nodes: Processes on the cluster; one for each of its nodes that has a CPU unless given.
         parallel: Trials at a time on each node.
@@ -90,27 +87,23 @@ async def evaluate_on_ray(
     Raises:
         UsageError: a node cannot run this evaluation, or a process has died more often than `MOST_RESTARTS`.
     """
-    tasks, left = named_tasks(evaluation.tasks), [key for key in evaluation.trials() if key not in done]
-    at_a_time = min(_BATCHES, parallel)
-    size = parallel // at_a_time
-    batches = (tuple(left[at : at + size]) for at in range(0, len(left), size))
+    tasks, left = named_tasks(evaluation.tasks), iter([key for key in evaluation.trials() if key not in done])
     expected = manifest_of(replace(evaluation, tasks=()))
     with_cpu = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     process = ray.remote(num_cpus=1, scheduling_strategy="SPREAD", max_restarts=MOST_RESTARTS, max_task_retries=-1)
 
     async def feed(actor: Any) -> None:
-        for batch in batches:
-            found = await actor.run.remote(batch, [tasks[name] for name in dict.fromkeys(key.task for key in batch)])
+        for key in left:
+            found = await actor.run.remote(key, tasks[key.task])
             if isinstance(found, str):
                 raise UsageError(found)
-            for trial in found:
-                keep(trial)
+            keep(found)
 
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(nodes or max(len(with_cpu), 1)):
                 actor = process(NodeProcess).remote(build, expected, str(Path.cwd()), journal=journal)
-                for _ in range(at_a_time):
+                for _ in range(parallel):
                     group.create_task(feed(actor))
     except BaseExceptionGroup as several:
         first = first_of(several)
@@ -121,7 +114,7 @@ async def evaluate_on_ray(
 
 
 class NodeProcess:
-    """The actor. All batches run in one event loop, on a pool and policies that are opened with the first one."""
+    """The actor. All trials run in one event loop, on a pool and policies that are opened with the first one."""
 
     def __init__(
         self, build: Callable[[], Evaluation], expected: dict[str, Any], folder: str, *, journal: bool
@@ -136,18 +129,18 @@ class NodeProcess:
         self._journal: Journal | None = None
         self._opening: asyncio.Task[Evaluation] | None = None
 
-    async def run(self, batch: Batch, tasks: Sequence[Task]) -> list[Trial] | str:
-        """The results of a batch, whose tasks are given; or why this node cannot run it."""
+    async def run(self, key: TrialKey, task: Task) -> Trial | str:
+        """The result of a trial of a task; or why this node cannot run it."""
         if self._opening is None:
             self._opening = asyncio.create_task(self._opened())
         found: list[Trial] = []
         try:
-            evaluation = replace(await self._opening, tasks=tasks)
-            others = set(evaluation.trials()).difference(batch)
-            await evaluate(evaluation, keep=found.append, done=others, journal=self._journal, concurrency=len(batch))
+            evaluation = replace(await self._opening, tasks=[task])
+            others = set(evaluation.trials()) - {key}
+            await evaluate(evaluation, keep=found.append, done=others, journal=self._journal)
         except WfdslError as error:
             return f"{error} (on the node {platform.node()})"
-        return found
+        return found[0]
 
     async def _opened(self) -> Evaluation:
         evaluation = replace(self._build(), tasks=(), id=self._expected["id"])

@@ -107,17 +107,14 @@ def summarise(trials: Iterable[Trial], *, policies: Sequence[str], simulated: bo
     everything = list(trials)
     split = split_of(everything)
     names = tuple(dict.fromkeys(benchmark_of(trial, split) for trial in everything))
-    by_policy = {policy: [trial for trial in everything if trial.policy == policy] for policy in policies}
-    present = {policy: own for policy, own in by_policy.items() if own}
-    reference = next(iter(present), "")
+    present = {policy: own for policy in policies if (own := [each for each in everything if each.policy == policy])}
+    reference, *others = present or ("",)
     return Summary(
         split=split,
         benchmarks=names,
         policies=tuple(_summary_of(policy, own, names, split) for policy, own in present.items()),
         comparisons=tuple(
-            Comparison(policy, reference, difference_of(own, present[reference]))
-            for policy, own in present.items()
-            if policy != reference
+            Comparison(policy, reference, difference_of(present[policy], present[reference])) for policy in others
         ),
         simulated=simulated,
     )

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from wfdsl.evaluation.trials import Trial
 
-CONFIDENCE = 0.95
-TWO_SIDED = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+TWO_SIDED = NormalDist().inv_cdf(0.975)
 """Standard errors in half of a 95 % interval."""
 _MOST_REPEATS = 1000  # differences are fractions of repeats: floats are read back as such
 
@@ -129,9 +128,8 @@ def mean_of(means: Sequence[Mean]) -> Mean | None:
     if not means:
         return None
     known = [each.error for each in means if each.error is not None]
-    return Mean(
-        fmean(each.value for each in means), math.hypot(*known) / len(known) if len(known) == len(means) else None
-    )
+    error = math.hypot(*known) / len(known) if len(known) == len(means) else None
+    return Mean(fmean(each.value for each in means), error)
 
 
 def difference_of(first: Iterable[Trial], second: Iterable[Trial]) -> Difference | None:

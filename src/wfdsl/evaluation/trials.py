@@ -20,7 +20,6 @@ from functools import reduce
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
-from zlib import crc32
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -50,11 +49,6 @@ class TrialKey(NamedTuple):
     """From 0."""
 
 
-def new_evaluation_id() -> str:
-    """A name for an evaluation: the second when it was made, so that names sort, and six random hexadecimal digits."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """What is to be evaluated: policies x tasks x repeats."""
@@ -69,8 +63,9 @@ class Evaluation:
     """How often each question is asked under each policy."""
     seed: int | None = 0
     """What the seeds of all runs follow from; None: workers draw as they like."""
-    id: str = field(default_factory=new_evaluation_id)
-    """Tells the runs of this evaluation from all others in the journal."""
+    id: str = field(default_factory=lambda: f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}")
+    """Tells the runs of this evaluation from all others in the journal; by default the second, so that names sort, and
+    six random hexadecimal digits."""
     options: RunOptions = field(default_factory=RunOptions)
     """Further options of every run, such as `timeout_s` or `max_depth`."""
     judge: int | None = None
@@ -211,11 +206,6 @@ def named_tasks(tasks: Iterable[Task]) -> dict[str, Task]:
     return named
 
 
-def run_id_of(evaluation: str, key: TrialKey, content: str) -> str:
-    """The run of a trial; `content` is the task's hash."""
-    return f"eval-{evaluation}-{hash_of([*key, content])[:20]}"
-
-
 def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
     """What all runs of an evaluation have been charged so far, by a journal; lost calls at the most they may have cost.
 
@@ -224,11 +214,6 @@ def spent_on(evaluation: str, journal: Path) -> BudgetUsage:
     """
     spent = (each.charged for each in summaries(journal) if each.origin.get("evaluation") == evaluation)
     return reduce(BudgetUsage.plus, spent, NOTHING_SPENT)
-
-
-def seed_of(seed: int | None, key: TrialKey) -> int | None:
-    """The seed of a trial's run: the same for every policy; None stays None."""
-    return None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF
 
 
 RESULTS: Final = "results.jsonl"

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any, Final, Literal, TypeAlias
 
@@ -77,21 +77,16 @@ class WorkflowStatistics:
 
 def statistics_of(workflows: Iterable[Workflow], *, names: Mapping[int, str] | None = None) -> WorkflowStatistics:
     """Look at a set of workflows; `names` are the workers' names by index, else `worker 0` and so on."""
-    flows = list(workflows)
-
-    def call(worker: int | str) -> str:
-        if is_computed(worker):
-            return "computed"
-        return worker if isinstance(worker, str) else (names or {}).get(worker, f"worker {worker}")
-
+    flows, called = list(workflows), names or {}
+    workers = [_name(flow[step].worker, called) for flow in flows for step in asked_steps(flow)]
     roles = Counter(role for flow in flows for role in set(roles_of(flow).values()))
     return WorkflowStatistics(
         workflows=len(flows),
         steps=dict(sorted(Counter(len(asked_steps(flow)) for flow in flows).items())),
         topologies=dict(Counter(graph_of(flow).topology for flow in flows).most_common()),
-        workers=dict(Counter(call(flow[step].worker) for flow in flows for step in asked_steps(flow)).most_common()),
+        workers=dict(Counter(workers).most_common()),
         roles={role: roles[role] for role in ROLES},
-        patterns=dict(Counter(_pattern_of(flow, call) for flow in flows).most_common()),
+        patterns=dict(Counter(_pattern_of(flow, called) for flow in flows).most_common()),
     )
 
 
@@ -127,14 +122,20 @@ def entropy_bits(counts: Mapping[Any, int]) -> float:
     return sum(count / total * math.log2(total / count) for count in counts.values() if count)
 
 
-def _pattern_of(workflow: Workflow, call: Callable[[int | str], str]) -> str:
+def _name(worker: int | str, names: Mapping[int, str]) -> str:
+    if is_computed(worker):
+        return "computed"
+    return worker if isinstance(worker, str) else names.get(worker, f"worker {worker}")
+
+
+def _pattern_of(workflow: Workflow, names: Mapping[int, str]) -> str:
     live = sorted(graph_of(workflow).live)
     number = {step: place for place, step in enumerate(live)}
     parts = []
     for step in live:
         sees = [number[seen] for seen in workflow.sees(step) if seen in number]
         shown = "all" if len(sees) == number[step] else " ".join(map(str, sees))
-        parts.append(call(workflow[step].worker) + (f"({shown})" if sees else ""))
+        parts.append(_name(workflow[step].worker, names) + (f"({shown})" if sees else ""))
     return ", ".join(parts)
 
 
@@ -200,56 +201,40 @@ def signatures_of(cases: Iterable[Case], *, names: Mapping[int, str] | None = No
     calls: dict[str, Counter[str]] = defaultdict(Counter)
     answers: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for case in every:
-        asked = [case.workflow[step].worker for step in asked_steps(case.workflow)] if case.workflow else []
-        by_name = [each if isinstance(each, str) else called.get(each, f"worker {each}") for each in asked]
-        calls[case.kind].update(by_name)
-        if by_name and case.right is not None:
-            answers[case.kind][by_name[-1]].append(case.right)
+        flow = case.workflow
+        asked = [_name(flow[step].worker, called) for step in asked_steps(flow)] if flow else []
+        calls[case.kind].update(asked)
+        if asked and case.right is not None:
+            answers[case.kind][asked[-1]].append(case.right)
     completions, later = sum(case.completions for case in every), sum(case.later for case in every)
+    valid = 1 - sum(case.invalid for case in every) / completions if completions else None
+    unchanged = sum(case.unchanged for case in every) / later if later else None
     known = {kind: own for kind, own in sorted(calls.items()) if own}
-    found = Signatures(
-        valid=1 - sum(case.invalid for case in every) / completions if completions else None,
-        lost={kind: _lost(own) for kind, own in sorted(answers.items())},
+    whole, lost, warnings = sum(known.values(), Counter[str]()), dict[str, dict[str, float]](), dict[str, str]()
+    if valid is not None and valid < _VALID and completions >= _FEWEST:
+        warnings["form"] = f"{valid:.0%} of the completions are valid, fewer than {_VALID:.0%}"
+    for name, count in whole.most_common(1):
+        if len(known) > 1 and count > _RELIES * whole.total() and whole.total() >= _FEWEST:
+            warnings["reliance"] = f"{count / whole.total():.0%} of all calls ask {name}, whatever the kind of question"
+    if unchanged is not None and unchanged > _UNCHANGED and later >= _FEWEST:
+        warnings["loops"] = f"{unchanged:.0%} of the rounds after round 0 give the same answer again"
+    for kind, own in answers.items():
+        right = {name: fmean(each) for name, each in own.items()}
+        usual, total = max(own, key=lambda name: len(own[name])), sum(map(len, own.values()))
+        best = max((name for name in own if len(own[name]) >= _FEWEST), key=right.__getitem__, default=None)
+        gaps = {} if best is None else {name: right[best] - right[name] for name in sorted(own)}
+        lost[kind] = {name: len(own[name]) / total * max(gap, 0.0) for name, gap in gaps.items()}
+        noise = 2 * math.sqrt(sum(0.25 / len(own[name]) for name in (best or usual, usual)))
+        if best is not None and gaps[usual] > max(_LOST, noise):
+            warnings["mismatch"] = (
+                f"{kind}: {usual} answers most often, and is right in {right[usual]:.0%}; {best} is right in "
+                f"{right[best]:.0%}"
+            )
+    return Signatures(
+        valid=valid,
+        lost=dict(sorted(lost.items())),
         share={kind: {name: count / own.total() for name, count in own.most_common()} for kind, own in known.items()},
         entropy_bits={kind: entropy_bits(own) for kind, own in known.items()},
-        unchanged=sum(case.unchanged for case in every) / later if later else None,
+        unchanged=unchanged,
+        warnings=warnings if completions else {},
     )
-    if not completions:
-        return found
-    whole = sum(known.values(), Counter[str]())
-    return replace(found, warnings=dict([*_of_shares(found, whole, completions, later), *_of_answers(answers)]))
-
-
-def _best(answers: Mapping[str, list[float]]) -> str | None:
-    known = [name for name, own in answers.items() if len(own) >= _FEWEST]
-    return max(known, key=lambda name: fmean(answers[name]), default=None)
-
-
-def _lost(answers: Mapping[str, list[float]]) -> dict[str, float]:
-    best, total = _best(answers), sum(map(len, answers.values()))
-    if best is None:
-        return {}
-    top = fmean(answers[best])
-    return {name: len(own) / total * max(top - fmean(own), 0.0) for name, own in sorted(answers.items())}
-
-
-def _of_shares(found: Signatures, calls: Counter[str], completions: int, later: int) -> Iterator[tuple[str, str]]:
-    if found.valid is not None and found.valid < _VALID and completions >= _FEWEST:
-        yield "form", f"{found.valid:.0%} of the completions are valid, fewer than {_VALID:.0%}"
-    for name, count in calls.most_common(1):
-        if len(found.share) > 1 and count > _RELIES * calls.total() and calls.total() >= _FEWEST:
-            yield "reliance", f"{count / calls.total():.0%} of all calls ask {name}, whatever the kind of question"
-    if found.unchanged is not None and found.unchanged > _UNCHANGED and later >= _FEWEST:
-        yield "loops", f"{found.unchanged:.0%} of the rounds after round 0 give the same answer again"
-
-
-def _of_answers(answers: Mapping[str, Mapping[str, list[float]]]) -> Iterator[tuple[str, str]]:
-    for kind, own in answers.items():
-        best, usual = _best(own), max(own, key=lambda name: len(own[name]))
-        if best is None or len(own[usual]) < _FEWEST:
-            continue
-        first, second = fmean(own[best]), fmean(own[usual])
-        noise = 2 * math.sqrt(sum(0.25 / len(own[name]) for name in (best, usual)))
-        if first - second > max(_LOST, noise):
-            text = f"{kind}: {usual} answers most often, and is right in {second:.0%}; {best} is right in {first:.0%}"
-            yield "mismatch", text

@@ -76,9 +76,9 @@ async def grade_program(program: str, tests: CodeTests, *, sandbox: Sandbox | No
 
 
 @cache
-def shared_sandbox() -> Sandbox:
-    """The sandbox that is used by default."""
-    return Sandbox()
+def shared_sandbox(packages: str | None = None) -> Sandbox:
+    """The sandbox that is used by default, or the one with packages."""
+    return Sandbox(packages=packages)
 
 
 async def run_tests(program: str, tests: CodeTests, slot: Slot) -> Verdict:

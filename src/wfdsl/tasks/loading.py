@@ -64,19 +64,25 @@ def load_tasks(
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1 (got {limit})")
     name = str(path_or_name)
-    source = None if Path(name).exists() else _task_source(name)
-    if source is not None:
+    head, slash, _ = name.partition("/")
+    plugins = entry_points(group=PLUGIN_GROUP, name=head) if slash and not Path(name).exists() else ()
+    for plugin in plugins:
         if format is not None or columns:
             raise UsageError(f"{name}: its tasks are generated, not read: leave out the format and the mapping")
         base, _, split = name.partition("@")
-        return source(base, limit or GENERATED, seed or 0, split=split)
+        return cast("TaskSource", plugin.load())(base, limit or GENERATED, seed or 0, split=split)
     rows, split = _rows(name)
     if format is not None and format not in FORMATS:
         raise UsageError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")
     chosen = FORMATS.get(format or ("fields" if columns else ""))
+    if limit is not None and seed is not None:
+        every = list(rows)
+        order = list(range(len(every)))
+        Random(seed).shuffle(order)
+        rows = (every[index] for index in sorted(order[:limit]))
     tasks: dict[str, Task] = {}
     places: dict[str, str] = {}
-    for place, values in _sampled(rows, limit, seed):
+    for place, values in islice(rows, limit):
         chosen = chosen or recognise(values, place=place)
         origin = Origin(re.split(r"[.#@]", Path(name).name)[0] if chosen.named_by_file else chosen.name, split)
         try:
@@ -101,12 +107,6 @@ def load_tasks(
     return list(tasks.values())
 
 
-def _task_source(name: str) -> TaskSource | None:
-    head, slash, _ = name.partition("/")
-    plugins = entry_points(group=PLUGIN_GROUP, name=head) if slash else ()
-    return next((cast("TaskSource", plugin.load()) for plugin in plugins), None)
-
-
 def _rows(name: str) -> tuple[Rows, str]:
     """The rows of a file, folder or data set, and the name of the split."""
     path = Path(name).expanduser()
@@ -119,12 +119,3 @@ def _rows(name: str) -> tuple[Rows, str]:
         return read_hub(wanted), wanted.partition("@")[2]
     known = ", ".join(SHORT_NAMES)
     raise UsageError(f"{name}: not a file, a gym (gym/seven) or a data set (OWNER/NAME, or one of {known})")
-
-
-def _sampled(rows: Rows, limit: int | None, seed: int | None) -> Rows:
-    if limit is None or seed is None:
-        return islice(rows, limit)
-    every = list(rows)
-    order = list(range(len(every)))
-    Random(seed).shuffle(order)
-    return (every[index] for index in sorted(order[:limit]))

@@ -39,7 +39,6 @@ QUOTED = 20
 _SHINGLE = 3  # tokens
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _UNKNOWN = 0.5
-_MATH_LEVELS = 5
 _LEVELS = {
     "post-graduate": 0.95,
     "hard graduate": 0.85,
@@ -216,9 +215,9 @@ def _of_level(level: object) -> float | None:
         return next((value for word, value in _LEVELS.items() if level.lower().startswith(word)), None)
     if isinstance(level, bool) or not isinstance(level, (int, float)):
         return None
-    if isinstance(level, int) and 1 <= level <= _MATH_LEVELS:
-        return (level - 1) / (_MATH_LEVELS - 1)
-    # A score around 0, as the gym's: an increasing map is enough, since tasks are ranked by it.
+    if isinstance(level, int) and 1 <= level <= 5:  # MATH's
+        return (level - 1) / 4
+    # A score on another scale: an increasing map is enough, since tasks are ranked by it.
     return (1 + math.tanh(level / 2)) / 2
 
 

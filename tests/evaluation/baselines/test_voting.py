@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wfdsl.evaluation.baselines.voting import PICKER, MajorityVote, kind_of
+from wfdsl.evaluation.baselines.baseline import PICKER, MajorityVote, kind_of
 from wfdsl.interpreter.budget import Budget, BudgetTracker
 from wfdsl.interpreter.journal import Journal
 

@@ -14,16 +14,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from wfdsl.evaluation.baselines.baseline import INSTRUCTIONS, TEAMS, alone, chain, team, workers_of
+from wfdsl.evaluation.baselines.baseline import SOLVE, SUBTASKS, alone, workers_of
 from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet
-from wfdsl.evaluation.baselines.routers import Counts, ranked, share_of
+from wfdsl.evaluation.baselines.routers import share_of
 from wfdsl.evaluation.trials import Trial
 from wfdsl.graph import graph_of
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
-SHAPES: Final = tuple(shape for shape in TEAMS if len(shape) > 1)
 NEIGHBOURS: Final = 5
 """Validation questions whose kinds decide the kind of a question; our choice."""
 CHILDREN: Final = 24
@@ -43,38 +42,33 @@ class BestFixed(Fitted):
     """The workflow that a search finds to be right most often on validation tasks, for every question."""
 
     name = "best-fixed"
-    calls = "1 to max_steps; to fit: (workers + 32) * limit, and search_calls"
+    calls = "1 to max_steps; to fit: workers * limit, and search_calls"
     simplifies = "nothing: it is what a Conductor that reads the question has to beat; our choice"
     search_calls: int = option(60_000, "calls of the search, on all validation tasks together", ge=1)
     max_steps: int = option(5, "the most steps", ge=1)
 
     async def fitted(self, training_set: TrainingSet) -> Router:
         """Search."""
-        everything = range(len(training_set.tasks))
-        [found, *_] = await self._search(training_set, everything, self.search_calls, await self._start(training_set))
+        [found, *_] = await self._search(training_set, range(len(training_set.tasks)), self.search_calls)
         return lambda _: found
 
-    async def _start(self, training_set: TrainingSet) -> list[Workflow]:
-        """Each worker alone, and teams of the best of them."""
-        workers, results = await training_set.alone()
-        order = [workers[at] for at in ranked(Counts.of(results).overall)]
-        return [*map(alone, workers), *(team(shape, order) for shape in SHAPES if len(shape) <= self.max_steps)]
-
     async def _search(
-        self, training_set: TrainingSet, tasks: Sequence[int], calls: int, start: Sequence[Workflow]
+        self, training_set: TrainingSet, tasks: Sequence[int], calls: int, known: Sequence[Workflow] = ()
     ) -> list[Workflow]:
+        """The best workflows on some tasks, from each worker alone and those that are known."""
         chance = random.Random(f"search {training_set.key}")
         order, workers = chance.sample(tasks, len(tasks)), workers_of(training_set.pool)
-        return await Search(training_set.results, order, workers, calls, self.max_steps, chance).run(start)
+        search = Search(training_set.results, order, workers, calls, self.max_steps, chance)
+        return await search.run([*map(alone, workers), *known])
 
     def dearest(self, pool: Pool) -> list[Workflow]:
         """The longest workflow of each worker."""
-        return [chain(worker, self.max_steps) for worker in workers_of(pool)]
+        sees = [tuple(range(at)) for at in range(self.max_steps)]
+        return [Workflow(tuple(Step(worker, SOLVE, each) for each in sees)) for worker in workers_of(pool)]
 
     def fit_calls(self, pool: Pool) -> int:
-        """Where the search begins, its budget, and the part of it that may be over the budget."""
-        start, over = len(workers_of(pool)) + sum(map(len, SHAPES)), CHILDREN * self.max_steps
-        return (start + over) * len(self.tasks) + self.search_calls
+        """Each worker alone, the search's calls, and the part of it that may be over them."""
+        return Fitted.fit_calls(self, pool) + self.search_calls + CHILDREN * self.max_steps * len(self.tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +82,12 @@ class BestFixedByKind(BestFixed):
     async def fitted(self, training_set: TrainingSet) -> Router:
         """Search for all questions with half of the calls, and from there for each kind with the rest."""
         kinds = [task.domain for task in training_set.tasks]
-        start = await self._start(training_set)
-        common = await self._search(training_set, range(len(kinds)), self.search_calls // 2, start)
-        known, calls = list(dict.fromkeys([*start, *common])), self.search_calls // 2 // len(set(kinds))
+        common = await self._search(training_set, range(len(kinds)), self.search_calls // 2)
+        calls = self.search_calls // 2 // len(set(kinds))
         found = {}
         for kind in dict.fromkeys(kinds):
             own = [at for at, each in enumerate(kinds) if each == kind]
-            found[kind] = (await self._search(training_set, own, calls, known))[0]
+            found[kind] = (await self._search(training_set, own, calls, common))[0]
 
         def chosen(question: str) -> Workflow:
             near = Counter(kinds[at] for at in training_set.near(question, NEIGHBOURS))
@@ -122,11 +115,16 @@ class Search:
 
     async def run(self, start: Iterable[Workflow]) -> list[Workflow]:
         """Search from some workflows, which are all measured on all tasks; the best ones, the best first."""
-        for workflow in start:
-            await self._on(workflow, self.tasks)
+        await self._measure(start, self.tasks)
         self.spent = 0
-        while self.spent < self.calls and (children := self._children()):
-            await self._race(children)
+        while self.spent < self.calls and (runners := self._children()):
+            size = min(FIRST, len(self.tasks))
+            await self._measure(runners, self.tasks[:size])
+            while size < len(self.tasks) and self.spent < self.calls:
+                best = sorted(runners, key=lambda each: -self._worth(each, self.tasks[:size]))
+                runners = best[: max(len(best) // FACTOR, 1)]
+                size = min(FACTOR * size, len(self.tasks))
+                await self._measure(runners, self.tasks[:size])
         return self._best()
 
     def _best(self) -> list[Workflow]:
@@ -138,23 +136,13 @@ class Search:
         """The share of right answers among those judged."""
         return share_of([self._outcomes[workflow][task] for task in tasks])
 
-    async def _race(self, runners: Sequence[Workflow]) -> None:
-        size = min(FIRST, len(self.tasks))
-        while True:
-            for workflow in runners:
-                await self._on(workflow, self.tasks[:size])
-            if size == len(self.tasks) or self.spent >= self.calls:
-                return
-            best = sorted(runners, key=lambda each: -self._worth(each, self.tasks[:size]))
-            runners = best[: max(len(best) // FACTOR, 1)]
-            size = min(FACTOR * size, len(self.tasks))
-
-    async def _on(self, workflow: Workflow, tasks: Sequence[int]) -> None:
-        known = self._outcomes[workflow]
-        new = [task for task in tasks if task not in known]
-        [results] = await self.results([workflow], new)
-        known.update(zip(new, (each.right for each in results), strict=True))
-        self.spent += len(workflow) * len(new)
+    async def _measure(self, workflows: Iterable[Workflow], tasks: Sequence[int]) -> None:
+        for workflow in workflows:
+            known = self._outcomes[workflow]
+            new = [task for task in tasks if task not in known]
+            [results] = await self.results([workflow], new)
+            known.update(zip(new, (each.right for each in results), strict=True))
+            self.spent += len(workflow) * len(new)
 
     def _children(self) -> list[Workflow]:
         parents, found = self._best(), dict[Workflow, None]()
@@ -171,19 +159,19 @@ class Search:
 
 def edited(workflow: Workflow, workers: Sequence[int], chance: random.Random) -> Workflow:
     """The workflow with one random edit: another worker, subtask or access, a step more, or a step less."""
-    steps, order = list(workflow), list(range(len(workflow)))
+    steps, order, subtasks = list(workflow), list(range(len(workflow))), list(SUBTASKS.values())
     seen = [list(workflow.sees(at)) for at in order]  # by the places of steps in `steps`, which stay as they are
     at = chance.randrange(len(order))
     kind = chance.choice(("worker", "subtask", "access", "more", "less"))
     if kind == "worker":
         steps[at] = replace(steps[at], worker=chance.choice(workers))
     elif kind == "subtask":
-        steps[at] = replace(steps[at], subtask=_any_subtask(chance))
+        steps[at] = replace(steps[at], subtask=chance.choice(subtasks))
     elif kind == "access":
         seen[at] = _any_seen(order[:at], chance)
     elif kind == "more":
         at, new = chance.randrange(len(order) + 1), len(order)
-        steps.append(Step(chance.choice(workers), _any_subtask(chance)))
+        steps.append(Step(chance.choice(workers), chance.choice(subtasks)))
         seen.append(_any_seen(order[:at], chance))
         for later in order[at:] if chance.random() < 0.5 else ():
             seen[later].append(new)
@@ -193,11 +181,6 @@ def edited(workflow: Workflow, workers: Sequence[int], chance: random.Random) ->
     place = {step: at for at, step in enumerate(order)}
     access = {step: tuple(sorted(place[other] for other in seen[step] if other in place)) for step in order}
     return Workflow(tuple(replace(steps[step], access=access[step]) for step in order))
-
-
-def _any_subtask(chance: random.Random) -> str:
-    """An instruction: each kind of step as often, and each instruction of a kind."""
-    return chance.choice(INSTRUCTIONS[chance.choice(list(INSTRUCTIONS))])
 
 
 def _any_seen(earlier: Sequence[int], chance: random.Random) -> list[int]:

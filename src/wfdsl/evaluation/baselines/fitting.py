@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
 from wfdsl.conductor.policy import Solution, WorkflowPolicy
 from wfdsl.conductor.prompt import question_text
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import Baseline, alone, workers_of
-from wfdsl.evaluation.baselines.voting import Selection
+from wfdsl.evaluation.baselines.baseline import Baseline, Selection, alone, workers_of
 from wfdsl.evaluation.evaluate import run_trials
 from wfdsl.evaluation.manifest import FitCost, pool_description
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, hash_of, task_hash, task_name
@@ -36,12 +35,8 @@ from wfdsl.tasks.loading import load_tasks
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
-if TYPE_CHECKING:  # an optional package
-    import numpy as np
-    from numpy.typing import NDArray
-
-Vectors: TypeAlias = "NDArray[np.float64]"
-"""One row of length 1 for each text."""
+Vectors: TypeAlias = Any
+"""One row of length 1 for each text: an array of numpy, which is an extra."""
 Router: TypeAlias = Callable[[str], Workflow | Selection]
 """What is run for a question, by its text."""
 TASKS: Final = 960
@@ -89,8 +84,8 @@ class Fitted(Baseline):
         named = self.validation or (_GYM_TASKS if any(entry.provider == "gym" for entry in pool) else None)
         if named is None:
             raise UsageError(
-                f"--policy {self.name}: it is fitted on validation tasks, and pool {pool.name!r} has none of its own: "
-                f"write {self.name}:validation=FILE, where FILE holds tasks that are not evaluated"
+                f"{self.name} is fitted on validation tasks, and pool {pool.name!r} has none of its own: write "
+                f"{self.name}:validation=FILE, where FILE holds tasks that are not evaluated"
             )
         return replace(self, tasks=tuple(load_tasks(named, limit=self.limit, seed=self.seed)))
 
@@ -172,8 +167,9 @@ class TrainingSet:
         return embed([task.asked for task in self.tasks])
 
     def near(self, question: str, k: int) -> list[int]:
-        """The validation tasks whose questions are nearest to a question, the nearest first."""
-        return nearest(embed([question])[0], self.places, k)
+        """The validation tasks with the questions most like one, the nearest first; of equal ones the earlier."""
+        likeness = (self.places @ embed([question])[0]).round(9)
+        return [int(at) for at in (-likeness).argsort(kind="stable")[:k]]
 
     async def alone(self) -> tuple[tuple[int, ...], list[list[Trial]]]:
         """The pool's workers, and the results of each alone on every task; raises what `results` does."""
@@ -215,25 +211,11 @@ def embed(texts: Sequence[str]) -> Vectors:
 
     vectors = np.zeros((len(texts), WIDTH))
     for row, text in enumerate(texts):
-        for gram in _grams(text):
-            code = crc32(gram.encode(errors="surrogatepass"))
-            vectors[row, code % WIDTH] += 1 if code & 0x80000000 else -1
+        for word in re.findall(r"[^\W_]+|[^\w\s]", text.casefold()):
+            spaced = f" {word} "
+            grams = (spaced[at : at + length] for length in GRAMS for at in range(len(spaced) - length + 1))
+            for gram in (f"={word}", *grams):
+                code = crc32(gram.encode(errors="surrogatepass"))
+                vectors[row, code % WIDTH] += 1 if code & 0x80000000 else -1
     rooted = np.sign(vectors) * np.sqrt(np.abs(vectors))
-    unit: Vectors = rooted / np.maximum(np.linalg.norm(rooted, axis=1, keepdims=True), 1e-12)
-    return unit
-
-
-def nearest(vector: Vectors, among: Vectors, k: int) -> list[int]:
-    """The rows that are most like a vector, the nearest first; of equal ones the earlier first."""
-    import numpy as np  # noqa: PLC0415  (as above)
-
-    likeness = np.round(among @ vector, 9)
-    return [int(row) for row in np.argsort(-likeness, kind="stable")[:k]]
-
-
-def _grams(text: str) -> Iterator[str]:
-    for word in re.findall(r"[^\W_]+|[^\w\s]", text.casefold()):
-        yield f"={word}"
-        spaced = f" {word} "
-        for length in GRAMS:
-            yield from (spaced[at : at + length] for at in range(len(spaced) - length + 1))
+    return rooted / np.maximum(np.linalg.norm(rooted, axis=1, keepdims=True), 1e-12)

@@ -1,8 +1,4 @@
-"""Routers: the best worker nearby, a cascade of teams, RouterDC, and Smoothie, which needs no gold answers.
-
-The cascade makes two choices for each question: how workers work together, and who they are. Each stage is a count: how
-often its choices were right on the validation tasks nearest to the question. The first stage is counted with the
-workers that are best overall, the second one by what workers do alone.
+"""Routers: the best worker nearby, RouterDC, and Smoothie, which needs no gold answers.
 
 RouterDC trains a small network over the question's vector with two contrastive losses; torch is imported for it.
 
@@ -16,72 +12,24 @@ Smoothie-Global, `smoothie-dependent` its Smoothie-Local.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Any, Final
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import SOLVE, TEAMS, alone, chain, team, workers_of
-from wfdsl.evaluation.baselines.fitting import Fitted, Router, TrainingSet, Vectors, embed, nearest
-from wfdsl.evaluation.baselines.voting import Selection
-from wfdsl.evaluation.trials import Trial
+from wfdsl.evaluation.baselines.baseline import SOLVE, Selection, alone, workers_of
+from wfdsl.evaluation.baselines.fitting import WIDTH, Fitted, Router, TrainingSet, Vectors, embed
 from wfdsl.installation import require_packages
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
 
-NEIGHBOURS: Final = (5, 10, 20, 40, 80, 160)
-"""Numbers of neighbours to choose between; our choice."""
-PRIOR: Final = 5.0
-"""So many tasks' worth of the overall share are added to counts near a question; our choice."""
 
-
-@dataclass(frozen=True)
-class Counts:
-    """Right and wrong by choice, then by task; None where nothing was judged."""
-
-    outcomes: Sequence[Sequence[bool | None]]
-
-    @classmethod
-    def of(cls, results: Sequence[Sequence[Trial]]) -> Counts:
-        """The outcomes of results."""
-        return cls([[trial.right for trial in row] for row in results])
-
-    @cached_property
-    def overall(self) -> list[float]:
-        """The share of right answers of each choice; a choice of which nothing is known counts as always wrong."""
-        return [share_of(row) for row in self.outcomes]
-
-    def near(self, tasks: Sequence[int]) -> list[float]:
-        """The same on some of the tasks, drawn towards the overall share."""
-        pairs = zip(self.outcomes, self.overall, strict=True)
-        return [share_of([row[task] for task in tasks], share, PRIOR) for row, share in pairs]
-
-
-def share_of(outcomes: Sequence[bool | None], prior: float = 0.0, weight: float = 0.0) -> float:
-    """The share of right ones among those judged, drawn towards a prior that weighs as much as so many of them."""
+def share_of(outcomes: Sequence[bool | None]) -> float:
+    """The share of right ones among those judged; 0 if none is."""
     judged = [right for right in outcomes if right is not None]
-    known = len(judged) + weight
-    return (sum(judged) + weight * prior) / known if known else 0.0
-
-
-def ranked(scores: Sequence[float]) -> list[int]:
-    """The indices by falling score; of equal ones the earlier first."""
-    return sorted(range(len(scores)), key=lambda at: -scores[at])
-
-
-def fitting_k(counts: Counts, places: Vectors) -> int:
-    """How many neighbours to count, by leaving one validation task out at a time; of equal numbers the largest."""
-    around = [nearest(place, places, max(NEIGHBOURS) + 1) for place in places]
-    others = [[other for other in near if other != task] for task, near in enumerate(around)]
-
-    def right(k: int) -> int:
-        picked = [ranked(counts.near(near[:k]))[0] for near in others]
-        return sum(bool(counts.outcomes[choice][task]) for task, choice in enumerate(picked))
-
-    return max(NEIGHBOURS, key=lambda k: (right(k), k))
+    return sum(judged) / max(len(judged), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,69 +37,30 @@ class NearestNeighbours(Fitted):
     """The worker that was right most often on the validation tasks nearest to the question."""
 
     name = "knn-router"
-    source = "in the role of RouterDC, arXiv 2409.19886"
-    simplifies = "counts over neighbours of a fixed embedding instead of an encoder trained with contrastive losses"
-    k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
+    source = "in the role of MASRouter, arXiv 2502.11133, and RouterDC, arXiv 2409.19886"
+    simplifies = "counts over neighbours of a fixed embedding instead of trained networks; one worker a question"
+    k: int | None = option(None, "validation questions that count as near; none: the root of twice their number", ge=1)
 
     async def fitted(self, training_set: TrainingSet) -> Router:
         """Count, and place the questions."""
         workers, results = await training_set.alone()
-        counts = Counts.of(results)
-        k = self.k or fitting_k(counts, training_set.places)
-        return lambda question: alone(workers[ranked(counts.near(training_set.near(question, k)))[0]])
-
-
-@dataclass(frozen=True, slots=True)
-class Cascade(Fitted):
-    """For each question a way to work together, then who, by counts on the nearest validation tasks."""
-
-    name = "cascade-router"
-    calls = "1 to 5; to fit: (workers + 32) * limit"
-    source = "in the spirit of MASRouter, arXiv 2502.11133"
-    simplifies = "counts instead of trained networks; eleven ways to work together, our own roles"
-    k: int | None = option(None, "validation questions that count as near; none: chosen by leaving one out", ge=1)
-    call_price: float = option(0.01, "the share of right answers that a further call has to be worth", ge=0, le=1)
-
-    async def fitted(self, training_set: TrainingSet) -> Router:
-        """Count workers alone, then teams of the best of them."""
-        workers, results = await training_set.alone()
-        single = Counts.of(results)
-        order = [workers[at] for at in ranked(single.overall)]
-        teams = Counts.of(await training_set.results(team(shape, order) for shape in TEAMS))
-        k = self.k or fitting_k(single, training_set.places)
+        outcomes = [[trial.right for trial in row] for row in results]
+        k = self.k or math.isqrt(2 * len(training_set.tasks))
 
         def chosen(question: str) -> Workflow:
             near = training_set.near(question, k)
-            pairs = zip(TEAMS, teams.near(near), strict=True)
-            shape = TEAMS[ranked([share - self.call_price * len(shape) for shape, share in pairs])[0]]
-            return team(shape, [workers[at] for at in ranked(single.near(near))])
+            shares = [share_of([row[task] for task in near]) for row in outcomes]
+            return alone(workers[shares.index(max(shares))])
 
         return chosen
 
-    def dearest(self, pool: Pool) -> list[Workflow]:
-        """The largest team, of each worker."""
-        return [chain(worker, max(map(len, TEAMS))) for worker in workers_of(pool)]
-
-    def fit_calls(self, pool: Pool) -> int:
-        """Each worker alone, then each team of more than one."""
-        teams = sum(len(shape) for shape in TEAMS if len(shape) > 1)
-        return (len(workers_of(pool)) + teams) * len(self.tasks)
-
 
 HIDDEN: Final = 64
-EPOCHS: Final = 150
-"""At most."""
-FOLDS: Final = 5
-"""One part of so many is left out to choose the number of epochs."""
+STEPS: Final = 50
 LEARNING_RATE: Final = 3e-3
-WEIGHT_DECAY: Final = 1e-2
 """Of AdamW on all tasks at once; our choice, as the numbers above."""
-CLUSTERS: Final = 16
-"""Groups of like questions, which the second loss keeps together."""
 OTHERS: Final = 15
-"""Questions of other groups that each is compared with."""
-TEMPERATURE: Final = 0.1
-"""Of both losses, on cosines; our choice."""
+"""Questions that each is compared with; our choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +69,7 @@ class RouterDC(Fitted):
 
     name = "routerdc"
     source = "RouterDC, arXiv 2409.19886"
-    simplifies = "a projection of a fixed embedding instead of an encoder that is trained; right or wrong as scores"
+    simplifies = "a projection of a fixed embedding as encoder; right or wrong as scores; domains as clusters"
 
     async def fitted(self, training_set: TrainingSet) -> Router:
         """Train projection and workers' vectors with both losses.
@@ -174,80 +83,36 @@ class RouterDC(Fitted):
         workers, results = await training_set.alone()
         good, bad = (torch.tensor([[one.right is way for one in row] for row in results]).T for way in (True, False))
         places = torch.from_numpy(training_set.places).float()
-        groups = _clusters(places, torch)
-        draws = torch.Generator().manual_seed(self.seed)
-        normal = torch.nn.functional.normalize
+        domains = [task.domain for task in training_set.tasks]
+        kinds = torch.tensor([domains.index(each) for each in domains])
+        draws, normal = torch.Generator().manual_seed(self.seed), torch.nn.functional.normalize
+        project, own = (torch.randn(size, HIDDEN, generator=draws) * WIDTH**-0.5 for size in (WIDTH, len(workers)))
 
-        def build() -> Any:
-            project = torch.nn.Linear(places.shape[1], HIDDEN, bias=False)
-            return torch.nn.ModuleList([project, torch.nn.Linear(HIDDEN, len(workers))])
-
-        def score(net: Any, vectors: Any) -> Any:
-            return normal(net[0](vectors), dim=-1) @ normal(net[1].weight, dim=-1).T
+        def scores(vectors: Any) -> Any:
+            return vectors @ normal(own, dim=-1).T
 
         def contrast(likeness: Any, alike: Any, others: Any) -> Any:
             against = torch.where(others, likeness.exp(), 0.0).sum(1, keepdim=True)
             return torch.where(alike, torch.log1p(against / likeness.exp()), 0.0).sum() / len(likeness)
 
-        def loss(net: Any, rows: Any) -> Any:
-            vectors, kinds = normal(net[0](places[rows]), dim=-1), groups[rows]
-            chosen = torch.randint(len(rows), (len(rows), OTHERS + 1), generator=draws)
-            likeness = (vectors[:, None, :] * vectors[chosen]).sum(-1) / TEMPERATURE
-            same = kinds[chosen] == kinds[:, None]
-            by_worker = contrast(score(net, places[rows]) / TEMPERATURE, good[rows], bad[rows])
-            return by_worker + contrast(likeness, same, ~same)
-
-        net = _trained(build, loss, len(places), torch)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # in networks as small as these, threads only wait for each other
+        optimizer = torch.optim.AdamW([project.requires_grad_(), own.requires_grad_()], lr=LEARNING_RATE)
+        for _ in range(STEPS):
+            vectors = normal(places @ project, dim=-1)
+            drawn = torch.randint(len(places), (len(places), OTHERS), generator=draws)
+            same, likeness = kinds[drawn] == kinds[:, None], (vectors[:, None, :] * vectors[drawn]).sum(-1)
+            optimizer.zero_grad()
+            (contrast(scores(vectors), good, bad) + contrast(likeness, same, ~same)).backward()
+            optimizer.step()
+        torch.set_num_threads(threads)
 
         def chosen(question: str) -> Workflow:
             with torch.no_grad():
-                scores = score(net, torch.from_numpy(embed([question])).float())[0]
-            return alone(workers[int(scores.argmax())])
+                vector = normal(torch.from_numpy(embed([question])).float() @ project, dim=-1)
+                return alone(workers[int(scores(vector).argmax())])
 
         return chosen
-
-
-def _trained(build: Callable[[], Any], loss: Callable[[Any, Any], Any], tasks: int, torch: Any) -> Any:
-    """A network that is trained on all tasks, for as long as was best for a part of them when trained on the others.
-
-    Nothing else runs meanwhile, so routers that are fitted at the same time begin with the same weights as alone.
-    """
-    torch.manual_seed(0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # in networks as small as these, threads only wait for each other
-    rows = torch.arange(tasks)
-    held = rows % FOLDS == 0 if tasks >= FOLDS else rows < 0
-    left_out: list[float] = []
-    if held.any():
-        for net in _epochs(build(), loss, rows[~held], EPOCHS, torch):
-            with torch.no_grad():
-                left_out.append(float(loss(net, rows[held])))
-    count = left_out.index(min(left_out)) + 1 if left_out else EPOCHS
-    *_, net = _epochs(build(), loss, rows, count, torch)
-    torch.set_num_threads(threads)
-    return net
-
-
-def _epochs(net: Any, loss: Callable[[Any, Any], Any], rows: Any, count: int, torch: Any) -> Iterator[Any]:
-    """The network after each epoch, which is one step on all rows."""
-    optimizer = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
-    for _ in range(count):
-        optimizer.zero_grad()
-        loss(net, rows).backward()
-        optimizer.step()
-        yield net
-
-
-def _clusters(places: Any, torch: Any) -> Any:
-    """The group of each question, by spherical k-means from evenly chosen questions."""
-    count = min(CLUSTERS, len(places))
-    centres = places[torch.linspace(0, len(places) - 1, count).long()]
-    groups = (places @ centres.T).argmax(1)
-    for _ in range(20):
-        sums = torch.zeros_like(centres).index_add_(0, groups, places)
-        centres = torch.nn.functional.normalize(sums, dim=1)
-        groups = (places @ centres.T).argmax(1)
-    return groups
 
 
 _RULE: Final = "Give the answer of the worker whose replies scatter least, here and on the nearest known questions."
@@ -318,8 +183,7 @@ def _distances(replies: Sequence[str | None]) -> Vectors:
     """The square distance of each two workers' replies to a question; not a number where one has not replied."""
     vectors = embed([reply or "" for reply in replies])
     vectors[[reply is None for reply in replies]] = float("nan")
-    distances: Vectors = ((vectors[:, None] - vectors) ** 2).sum(-1)
-    return distances
+    return ((vectors[:, None] - vectors) ** 2).sum(-1)
 
 
 def _least(known: Sequence[Vectors]) -> int:
