@@ -72,13 +72,10 @@ def function_members(
     for what, given in (("names", named), ("descriptions", described)):
         if len(given) != len(functions):
             raise UsageError(f"{len(functions)} functions need {len(functions)} {what}; there are {len(given)}")
-    free = Prices(input=0.0, output=0.0)
-    same = {"provider": "function", "prices": free, "retries": 0}
-    entries = [
-        build_model(WorkerEntry, {**same, "name": name, "description": description}, f"worker {name!r}")
-        for name, description in zip(named, described, strict=True)
-    ]
-    return [(entry, FunctionWorker(function)) for entry, function in zip(entries, functions, strict=True)]
+    same = {"provider": "function", "prices": Prices(input=0.0, output=0.0), "retries": 0}
+    about = ({**same, "name": name, "description": said} for name, said in zip(named, described, strict=True))
+    entries = [build_model(WorkerEntry, fields, f"worker {fields['name']!r}") for fields in about]
+    return list(zip(entries, map(FunctionWorker, functions), strict=True))
 
 
 def _check_async(function: ChatFunction) -> None:

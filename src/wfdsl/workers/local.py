@@ -31,7 +31,6 @@ from wfdsl.workers.model_folder import (
     folder_of,
     folder_settings,
     gguf_in,
-    has_weights,
     is_shipped,
     shipped_file,
 )
@@ -71,7 +70,8 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         UsageError: a package or the model's file is missing.
     """
     if find_spec("xllamacpp") is None:
-        raise UsageError(_missing_runtime(entry))
+        how = install_small_model() if is_shipped(entry) else install_command("local")
+        raise UsageError(f"local workers need xllamacpp: {how}")
     folder, options = folder_of(entry), entry.options_as(_LocalOptions)
     context, exact = context_of(entry) or CONTEXT, folder is not None
     served = ServedModel(str(model_file(entry)), context, options.slots, options.threads, exact)
@@ -100,14 +100,6 @@ def model_file(entry: WorkerEntry) -> Path:
             f'worker "{entry.name}": there is no model file {path}; model names a GGUF file, or its folder'
         )
     return found
-
-
-def _missing_runtime(entry: WorkerEntry) -> str:
-    if is_shipped(entry):
-        return f"local workers need xllamacpp: {install_small_model()}"
-    folder = folder_of(entry)
-    other = f" (or with torch: {install_command('torch')})" if folder is not None and has_weights(folder) else ""
-    return f"nothing is installed that runs {entry.model}: it needs xllamacpp: {install_command('local')}{other}"
 
 
 class LocalWorker:
@@ -159,8 +151,9 @@ class LocalServer:
                 with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
                     self.url = await self._start(log)
                 # How long a call may take, its worker says.
-                about = WorkerEntry(name="local", provider="local", timeout_s=_NO_LIMIT_S)
-                self._connections.append(Connection(about, f"{self.url}/v1", self.key, SDK))
+                url, name = f"{self.url}/v1", "local"
+                about = WorkerEntry(name=name, provider=name, model=name, base_url=url, timeout_s=_NO_LIMIT_S)
+                self._connections.append(Connection(about, SDK, key=self.key))
             return self._connections[-1]
 
     async def settle(self) -> None:

@@ -43,11 +43,8 @@ class PolicedWorker:
         Raises:
             WorkerFailure: there is no usable reply.
         """
-        pieces = (
-            None
-            if call.on_delta is None
-            else _Pieces(call.on_delta, self._max_chars, strip_thinking=self._strip_thinking)
-        )
+        sink, strips = call.on_delta, self._strip_thinking
+        pieces = None if sink is None else _Pieces(sink, self._max_chars, strip_thinking=strips)
         try:
             reply = self._policed(await self.worker(call if pieces is None else call._replace(on_delta=pieces)))
         except WorkerFailure as failure:
