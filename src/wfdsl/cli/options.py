@@ -11,6 +11,7 @@ import argparse
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wfdsl.cli.output import USAGE, print_now
@@ -123,6 +124,15 @@ def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGrou
     return known[title]
 
 
+def add_action(actions: Any, name: str, act: Callable[..., int]) -> argparse.ArgumentParser:
+    """Add an action of a command: `args.act` does it, and its docstring says what it does."""
+    about = cleandoc(act.__doc__ or "")
+    first = about.partition("\n")[0].rstrip(".")
+    added: argparse.ArgumentParser = actions.add_parser(name, help=first[:1].lower() + first[1:], description=about)
+    added.set_defaults(act=act)
+    return added
+
+
 def complete(parser: argparse.ArgumentParser, examples: Sequence[str], *notes: str) -> None:
     """Give a parser that has all its arguments a short usage, and examples below its options; its actions too."""
     parser.usage = usage_of(parser)
@@ -186,18 +196,12 @@ def add_options(
             keys.add_argument(option.flag, dest=f"{name}.{option.name}", default=argparse.SUPPRESS, **more)
 
 
-def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = True) -> None:
-    """Add `--config` and `--set`; `parameters` of a `.wf` file are set with `--set`, too."""
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--config` and `--set`."""
     workers = group(parser, WORKERS)
     workers.add_argument("--config", metavar="FILE", help="a TOML file with [pool], [conductor], [budget] and [run]")
-    also = "a parameter of a .wf file, or " if parameters else ""
-    workers.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"{also}a key of --config, such as budget.usd=0.5; may be repeated",
-    )
+    about = "a parameter of a .wf file, or a key of --config, such as budget.usd=0.5; may be repeated"
+    workers.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=about)
 
 
 def add_protocol_option(parser: argparse.ArgumentParser) -> None:

@@ -125,11 +125,6 @@ def print_now(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def server_log(*, quiet: bool) -> Callable[[str], None]:
-    """What gets the lines of a server's log."""
-    return (lambda _: None) if quiet else print_now
-
-
 def _said(message: str, code: int) -> int:
     sys.stdout.flush()
     print(message, file=sys.stderr)

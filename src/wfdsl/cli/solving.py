@@ -20,16 +20,15 @@ from typing import IO, Any, NamedTuple
 
 from wfdsl.api import analyze_path
 from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_signals
-from wfdsl.cli.display.streams import OutputFailed
 from wfdsl.cli.inputs import require_workflow
 from wfdsl.cli.options import experiment_of, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised, print_now
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
-from wfdsl.conductor.named import conductor_name, named_conductor, own_policy
+from wfdsl.conductor.named import conductor_name, named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
-from wfdsl.errors import UsageError, WfdslError
+from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, origin_of
 from wfdsl.files import read_json_lines
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
@@ -84,21 +83,16 @@ def remark_on_choice(solving: Solving) -> str:
 
 
 def _policy(name: str, experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Policy:
-    own = file_of(name) is not None
-    if not own and not name.endswith(".wf"):
-        require_no_parameters(args, "a Conductor has no parameters")
-        return named_conductor(experiment.conductor, pool)
-    for option in options_of(ConductorConfig):
+    is_own, is_file = file_of(name) is not None, name.endswith(".wf")
+    for option in options_of(ConductorConfig) if is_own or is_file else ():
         if option.name != "model" and f"conductor.{option.name}" in args:
             raise UsageError(f"{name} is run as it is, without a Conductor: leave out {option.flag}")
-    if own:
-        require_no_parameters(args, "a policy of your own has no parameters")
-        if args.dry_run:
-            raise UsageError(f"{name} cannot say what it would ask before it runs: leave out --dry-run")
-        return own_policy(name)
-    checked = require_workflow(analyze_path(name, pool=pool, params=parameters_of(args)))
-    assert checked.workflow is not None, "require_workflow returns a workflow or raises"
-    return WorkflowPolicy(checked.workflow)
+    if is_file:
+        return WorkflowPolicy(require_workflow(analyze_path(name, pool=pool, params=parameters_of(args))))
+    require_no_parameters(args, f"{'a policy of your own' if is_own else 'a Conductor'} has no parameters")
+    if is_own and args.dry_run:
+        raise UsageError(f"{name} cannot say what it would ask before it runs: leave out --dry-run")
+    return named_policy(experiment.conductor, pool)
 
 
 class _Asked(NamedTuple):
@@ -199,7 +193,6 @@ class _Batch:
         """
         experiment, policy, waiting = self.solving.experiment, self.solving.policy, iter(asked)
         budget, most = experiment.budget, experiment.run.concurrency
-        refused: list[WfdslError | OutputFailed] = []
         with Journal() if experiment.run.journal else nullcontext() as journal:
             options = new_run_options(experiment, self.solving.origin)
             options |= {"journal": journal, "concurrency": None}
@@ -210,10 +203,8 @@ class _Batch:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(min(experiment.run.parallel, len(asked))):
                             group.create_task(self._take(waiting, options))
-                except* (WfdslError, OutputFailed) as several:
-                    refused += [error for error in several.exceptions if not isinstance(error, ExceptionGroup)]
-        if refused:
-            raise refused[0]
+                except BaseExceptionGroup as several:  # what stops one question stops all
+                    raise several.exceptions[0] from None
 
     async def _take(self, waiting: Iterator[_Asked], options: RunOptions) -> None:
         solving = self.solving
