@@ -63,12 +63,10 @@ _Trial: TypeAlias = tuple[Call, _Shown]
 def price_bound(entry: WorkerEntry) -> tuple[int, float | None]:
     """The requests that `abilities_of` makes, and the most that they cost in US dollars; None: no price is known."""
     calls = [trial[0] for trial in _trials(entry).values() if trial is not None]
-    usd = 0.0
-    for call in calls:
-        texts = [entry.system_prompt, str(call.settings), *(message["content"] for message in call.messages)]
-        input_bytes = sum(len(text.encode()) for text in texts)  # a token is at least one byte
-        usd += entry.most_usd(input_bytes, _TOKENS + (entry.thinking_budget or 0)) or 0.0
-    return len(calls), None if entry.prices is None else usd
+    sizes = [len(f"{entry.system_prompt}{call.settings}{call.messages}".encode()) for call in calls]
+    # A token is at least one byte.
+    usd = [entry.most_usd(size, _TOKENS + (entry.thinking_budget or 0)) or 0.0 for size in sizes]
+    return len(calls), None if entry.prices is None else sum(usd)
 
 
 async def abilities_of(entry: WorkerEntry, worker: Worker) -> list[Ability]:

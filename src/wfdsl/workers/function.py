@@ -24,8 +24,6 @@ class FunctionWorker:
     To have a call tried again, the function raises a retryable `WorkerFailure`.
     """
 
-    __slots__ = ("_function",)
-
     def __init__(self, function: ChatFunction) -> None:
         self._function = function
 
@@ -65,8 +63,12 @@ def function_members(
     Raises:
         UsageError: a function is not async, or there are not as many names or descriptions as functions.
     """
-    for function in functions:
-        _check_async(function)
+    for each in functions:
+        what, call = _name(each), type(each).__call__
+        if inspect.isasyncgenfunction(each) or inspect.isasyncgenfunction(call):
+            raise UsageError(f"{what} is a generator; a worker function returns its whole text, without `yield`")
+        if not inspect.iscoroutinefunction(each) and not inspect.iscoroutinefunction(call):
+            raise UsageError(f"a worker function must be async: write `async def {what}(messages)`")
     named = names if names is not None else _distinct([_name(function) for function in functions])
     described = descriptions if descriptions is not None else [""] * len(functions)
     for what, given in (("names", named), ("descriptions", described)):
@@ -76,13 +78,6 @@ def function_members(
     about = ({**same, "name": name, "description": said} for name, said in zip(named, described, strict=True))
     entries = [build_model(WorkerEntry, fields, f"worker {fields['name']!r}") for fields in about]
     return list(zip(entries, map(FunctionWorker, functions), strict=True))
-
-
-def _check_async(function: ChatFunction) -> None:
-    if inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(type(function).__call__):
-        raise UsageError(f"{_name(function)} is a generator; a worker function returns its whole text, without `yield`")
-    if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(type(function).__call__):
-        raise UsageError(f"a worker function must be async: write `async def {_name(function)}(messages)`")
 
 
 def _name(function: ChatFunction) -> str:

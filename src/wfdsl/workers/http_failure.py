@@ -136,7 +136,10 @@ def failure_of(error: BaseException) -> WorkerFailure:
     if not isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
         raise error
     sent, usable = not isinstance(error, _NEVER_SENT), not isinstance(error, _NEVER_USABLE)
-    server = f"the server{_place(error)}"
+    server = "the server"
+    if isinstance(error, httpx2.HTTPError):
+        with suppress(RuntimeError):  # it came before there was a request
+            server += f" at {error.request.url.scheme}://{error.request.url.netloc.decode()}"
     if _has_no_files_left(error):
         what = f"{server} cannot be reached: this process has too many open files; raise `ulimit -n`"
         return WorkerFailure(what, retryable=True, sent=False)
@@ -155,14 +158,6 @@ def _has_no_files_left(error: BaseException | None) -> bool:
         return error is not None
     inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     return any(map(_has_no_files_left, (error.__cause__, error.__context__, *inner)))
-
-
-def _place(error: Any) -> str:
-    try:
-        url: httpx2.URL = error.request.url
-    except (AttributeError, RuntimeError):  # it came before there was a request
-        return ""
-    return f" at {url.scheme}://{url.netloc.decode()}"
 
 
 def about_grammar(failure: WorkerFailure) -> WorkerFailure:

@@ -19,6 +19,12 @@ MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """The longest reply in one piece. Our choice: a hundred times what the longest answer takes."""
 MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
 """The longest stream: each token comes in an event of a few hundred bytes."""
+_MAX_START_CHARS: Final = 80
+_MAX_COUNT: Final = 2**53
+"""Larger numbers are not exact in JSON, and more tokens than anything has."""
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
+_LONGEST_FIELD_BYTES: Final = len(b"retry:")
 
 
 class ReplyBody:
@@ -127,12 +133,6 @@ class ReplyBody:
         )
 
 
-_MAX_START_CHARS: Final = 80
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
-_LONGEST_FIELD_BYTES: Final = len(b"retry:")
-
-
 def mapping(value: Any) -> Mapping[str, Any]:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
@@ -146,10 +146,6 @@ def mappings(value: Any) -> list[Mapping[str, Any]]:
 def text(value: Any) -> str:
     """The value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
-
-
-_MAX_COUNT: Final = 2**53
-"""Larger numbers are not exact in JSON, and more tokens than anything has."""
 
 
 def count(counts: Any, name: str, default: int = 0) -> int:

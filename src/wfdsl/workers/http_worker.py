@@ -232,21 +232,11 @@ class Answer(ABC):
         said, refusal = "".join(self.said), "".join(self.refusal)
         asked = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
         written = f"{said}{refusal}{''.join(self.thinking)}".encode("utf-8", "replace")
-        finish = ended(
-            said,
-            self.ending,
-            refusal=bool(refusal),
-            tools="tools" in self.kinds,
-            thinking="thinking" in self.kinds or any(self.thinking),
-        )
-        return Reply(
-            said or refusal,
-            finish,
-            self._usage(Usage(asked, len(written))),
-            self.model,
-            tool_calls=tuple(each for _, each in sorted(self.calls.items()) if each.name),
-            ending=self.ending,
-        )
+        tools, thinks = "tools" in self.kinds, "thinking" in self.kinds or any(self.thinking)
+        finish = ended(said, self.ending, refusal=bool(refusal), tools=tools, thinking=thinks)
+        calls = tuple(each for _, each in sorted(self.calls.items()) if each.name)
+        usage = self._usage(Usage(asked, len(written)))
+        return Reply(said or refusal, finish, usage, self.model, tool_calls=calls, ending=self.ending)
 
     def _take(self, body: Mapping[str, Any], word: Any) -> None:
         """Take in model, tokens and the word for the end; later counts replace earlier ones, unless they are null."""

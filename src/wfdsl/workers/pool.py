@@ -33,14 +33,14 @@ from wfdsl.protocols import Worker
 from wfdsl.settings import (
     TABLES,
     build_model,
-    did_you_mean,
+    closest,
     parse_toml,
     read_toml_file,
     relative_to,
     require_keys,
     require_table,
 )
-from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.entry import SIMULATED, Limits, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.registry import OpenWorkers, build_worker, check_provider
@@ -143,7 +143,8 @@ class Pool:
     @property
     def labels(self) -> dict[int, str]:
         """What pictures call the workers: their names, and which of them are simulated."""
-        return {index: entry.label for index, entry in self._entries.items()}
+        simulated = {*self.tagged(SIMULATED), *self._where(lambda entry: entry.provider == "scripted")}
+        return {at: f"{each.name} (simulated)" if at in simulated else each.name for at, each in self._entries.items()}
 
     def entry(self, index: int) -> WorkerEntry:
         """The entry of a worker.
@@ -193,7 +194,12 @@ class Pool:
         Raises:
             UsageError: no worker of this index, a key or a package is missing, or a setting does not fit the provider.
         """
-        return self._open_workers().worker(self.entry(index), self._build)
+        entry, opened = self.entry(index), self._open_workers()
+        if entry.name not in opened.workers:
+            plain = self._given.get(entry.name) or opened.keep(build_worker(entry, opened))
+            policed = PolicedWorker(plain, self.settings.max_reply_chars, strip_thinking=entry.strip_thinking)
+            opened.workers[entry.name] = policed
+        return opened.workers[entry.name]
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Pool]:
@@ -209,10 +215,6 @@ class Pool:
             opened.users -= 1
             if not opened.users:
                 await opened.aclose()
-
-    def _build(self, entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
-        plain = self._given.get(entry.name) or open_workers.keep(build_worker(entry, open_workers))
-        return PolicedWorker(plain, self.settings.max_reply_chars, strip_thinking=entry.strip_thinking)
 
     def _open_workers(self) -> OpenWorkers:
         try:
@@ -237,7 +239,7 @@ class Pool:
 
     def __reduce__(self) -> tuple[Callable[[], Pool], tuple[()]]:
         """Clients, servers and event loops stay behind when a pool travels to another process."""
-        return partial(Pool, self._entries, settings=self.settings, workers=self._given), ()
+        return partial(type(self), self._entries, settings=self.settings, workers=self._given), ()
 
 
 def lists_models(text: str) -> bool:
@@ -389,11 +391,9 @@ def _named_pool(name: str) -> Pool:
             raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
         return made
     known = pool_names()
-    meant = did_you_mean(name, known)
-    listed = f"{meant} Known: {', '.join(known)}" if not meant.startswith("Known") else meant
-    raise UsageError(
-        f'there is no pool "{name}", and no file of this name. {listed}; or a .toml file, or PROVIDER:MODEL'
-    )
+    meant = f"Did you mean {near}? " if (near := closest(name, known)) else ""
+    listed = f"{meant}Known: {', '.join(known)}; or a .toml file, or PROVIDER:MODEL"
+    raise UsageError(f'there is no pool "{name}", and no file of this name. {listed}')
 
 
 def _names_of(plugin: EntryPoint) -> tuple[str, ...]:

@@ -44,16 +44,11 @@ class OpenWorkers:
         """Outside of a loop (None), nothing is shared with other pools."""
         self.users = 0
         """Open blocks; the last one to leave closes them."""
-        self._workers: dict[str, Worker] = {}
+        self.workers: dict[str, Worker] = {}
+        """By name, those that were built."""
         self._known = WeakValueDictionary() if loop is None else _SHARED.setdefault(loop, WeakValueDictionary())
         self._shared: dict[Hashable, _Shared] = {}
         self._kept: list[Any] = []
-
-    def worker(self, entry: WorkerEntry, build: Callable[[WorkerEntry, OpenWorkers], Worker]) -> Worker:
-        """The worker of this entry, built on the first call."""
-        if entry.name not in self._workers:
-            self._workers[entry.name] = build(entry, self)
-        return self._workers[entry.name]
 
     def keep(self, worker: Worker) -> Worker:
         """Close this worker with the others, if it can be closed."""
@@ -79,7 +74,7 @@ class OpenWorkers:
         shared, kept = self._shared, self._kept
         if not shared and not kept:
             return
-        self._workers, self._shared, self._kept = {}, {}, []
+        self.workers, self._shared, self._kept = {}, {}, []
         async with AsyncExitStack() as stack:
             for key, held in shared.items():
                 held.holders.discard(self)
@@ -111,13 +106,11 @@ _EXTRAS: Final = {
     "llguidance": "torch",
 }
 """By package: the extra that installs it."""
-_FUNCTION: Final = "function"
-"""The provider of functions, which are given to `Pool.from_functions`."""
 
 
 def providers() -> tuple[str, ...]:
     """Every provider that an entry may name, sorted."""
-    return tuple(sorted({*_BUILT_IN, _FUNCTION, *(found.name for found in entry_points(group=PLUGIN_GROUP))}))
+    return tuple(sorted({*_BUILT_IN, "function", *(found.name for found in entry_points(group=PLUGIN_GROUP))}))
 
 
 def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
