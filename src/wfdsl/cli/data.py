@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import print_utf8
@@ -19,7 +20,7 @@ from wfdsl.cli.output import OK
 from wfdsl.cli.task_options import add_row_options, read_tasks
 from wfdsl.errors import UsageError
 from wfdsl.files import read_json_lines
-from wfdsl.render.text import counted
+from wfdsl.render.text import counted, shorten
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
     from wfdsl.tasks.task import Task
@@ -51,7 +52,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         each.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
     convert.add_argument("-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)")
     _configure_select(add_action(actions, "select", _select))
-    add_action(actions, "formats", _formats)
     _configure_examples(add_action(actions, "examples", _examples))
 
 
@@ -115,16 +115,10 @@ def _show(args: argparse.Namespace) -> int:
         if values:
             print(f"  {name}: " + ", ".join(f"{value} {count}" for value, count in sorted(values.items())))
     for task in tasks[: args.limit or _SHOWN]:
-        question = "".join(
-            f"  {line}\n" if line else "\n" for line in _short(task.question, _QUESTION_CHARS).split("\n")
-        )
-        gold = _short(" ".join(task.gold.split()) or "none", _GOLD_CHARS)
-        print(f"\n{task.id}  ({task.kind})\n{question}  gold: {gold}")
+        question = indent(shorten(task.question, width=_QUESTION_CHARS, measure=len), "  ")
+        gold = shorten(" ".join(task.gold.split()) or "none", width=_GOLD_CHARS, measure=len)
+        print(f"\n{task.id}  ({task.kind})\n{question}\n  gold: {gold}")
     return OK
-
-
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
 def _convert(args: argparse.Namespace) -> int:
@@ -171,27 +165,13 @@ def _check(args: argparse.Namespace) -> int:
     tasks = _read(args)
     checked = check_gold(tasks)
     for task, found, verdict in checked.misses:
-        gold = _short(task.gold, _GOLD_CHARS)
+        gold = shorten(task.gold, width=_GOLD_CHARS, measure=len)
         print(f"{task.id}: {found}: gold {gold!r}: {verdict.reason or 'no reason given'}")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.counts.items() if count)
     print(f"{len(tasks)} tasks: {counts}")
     if checked.counts["wrong"] or checked.counts["accepts a wrong answer"]:
         return WRONG
     return UNJUDGED if checked.counts["unjudged"] else OK
-
-
-def _formats(_args: argparse.Namespace) -> int:
-    """List the formats and the short names of data sets that are known."""
-    from wfdsl.tasks.formats import FORMATS
-    from wfdsl.tasks.rows import SHORT_NAMES
-
-    print("formats, recognised by their columns or named with --task-format:")
-    for known in FORMATS.values():
-        print(f"  {known.name:<14} {known.summary}")
-    print("\nshort names of data sets on the Hugging Face hub (NAME@SPLIT for another part):")
-    for name, data in SHORT_NAMES.items():
-        print(f"  {name:<18} {data}")
-    return OK
 
 
 def _examples(_args: argparse.Namespace) -> int:
