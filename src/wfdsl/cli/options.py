@@ -44,8 +44,6 @@ def argument(kind: type, *, least: float) -> Callable[[str], Any]:
 
 count = argument(int, least=1)
 """An argument that is a whole number from 1."""
-count_or_zero = argument(int, least=0)
-"""An argument that is a whole number from 0."""
 
 
 UNKNOWN = "unrecognized arguments: "
@@ -74,20 +72,15 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{own.prog}: {message}{hint}\n")
 
 
-def words_before_tab() -> list[str] | None:
-    """The whole words of the command line that a shell asks to complete; None if it does not ask."""
-    if "_ARGCOMPLETE" not in os.environ:
-        return None
-    line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode(errors="ignore")
-    return line.rpartition(" ")[0].split()[1:]
-
-
-def answer_tab(parser: argparse.ArgumentParser) -> None:
-    """Print how the word at the cursor may go on, and end; nothing if no shell asks."""
+def answer_tab(parser_of: Callable[[list[str]], argparse.ArgumentParser]) -> None:
+    """Print how the word at the cursor may go on, and end; nothing if no shell asks. `parser_of` takes the whole words
+    before it.
+    """
     if "_ARGCOMPLETE" in os.environ:
         import argcomplete  # an optional package, which has asked
 
-        argcomplete.autocomplete(parser)
+        line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode(errors="ignore")
+        argcomplete.autocomplete(parser_of(line.rpartition(" ")[0].split()[1:]))
 
 
 def complete_pools(action: argparse.Action) -> None:

@@ -107,16 +107,14 @@ def print_run(run: Run | Solution, *, as_json: bool) -> None:
     Raises:
         OutputFailed: it cannot be written.
     """
-    from wfdsl.conductor.policy import Solution
-
     try:
         if as_json:
             print(run.to_json(indent=2), flush=True)
         else:
             print_exactly(f"{run.answer}\n")
     except OutputFailed as failure:
-        run_id = run.run.id if isinstance(run, Solution) else run.id
-        failure.advice = f"`wfdsl runs resume {run_id}` prints the answer"
+        ran = run.run if hasattr(run, "run") else run
+        failure.advice = f"`wfdsl runs resume {ran.id}` prints the answer"
         raise
 
 

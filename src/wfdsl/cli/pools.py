@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +142,12 @@ def _check(args: argparse.Namespace) -> int:
     pool = Pool.load(args.pool)
     if args.deep:
         _print_bound(pool)
-    results = asyncio.run(_check_all(pool, deep=args.deep))
+
+    async def check() -> list[dict[str, Any]]:
+        async with pool.open():
+            return await asyncio.gather(*(_check_worker(pool, index, deep=args.deep) for index in pool.indices))
+
+    results = asyncio.run(check())
     width = max(map(len, pool.names))
     for result in results:
         if args.json:
@@ -168,11 +174,6 @@ def _print_bound(pool: Pool) -> None:
     unknown = f" and what {usd.count(None)} workers without known prices cost" if None in usd else ""
     requests = sum(count for count, _ in bounds) + len(pool)
     print_now(f"{requests} requests, which cost at most {dollars(sum(filter(None, usd)))}{unknown}")
-
-
-async def _check_all(pool: Pool, *, deep: bool) -> list[dict[str, Any]]:
-    async with pool.open():
-        return await asyncio.gather(*(_check_worker(pool, index, deep=deep) for index in pool.indices))
 
 
 async def _check_worker(pool: Pool, index: int, *, deep: bool) -> dict[str, Any]:
@@ -214,13 +215,14 @@ def _init(args: argparse.Namespace) -> int:
     """Write a pool file for the models of an OpenAI-style server."""
     from wfdsl.workers.pool import parse_pool
 
+    toml = partial(json.dumps, ensure_ascii=False)  # of a string; JSON's are the same
     models = dict.fromkeys(args.model) or asyncio.run(_models(args.base_url, args.api_key_env))
     lines = ["[pool]", 'name = "my-pool"', "", "[pool.defaults]", 'provider = "openai"']
-    lines.append(f"base_url = {_toml(args.base_url)}")
-    lines += [f"api_key_env = {_toml(args.api_key_env)}"] if args.api_key_env else []
+    lines.append(f"base_url = {toml(args.base_url)}")
+    lines += [f"api_key_env = {toml(args.api_key_env)}"] if args.api_key_env else []
     lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
     for model, context in models.items():
-        lines += ["", "[[pool.workers]]", f"name = {_toml(model)}", f"model = {_toml(model)}"]
+        lines += ["", "[[pool.workers]]", f"name = {toml(model)}", f"model = {toml(model)}"]
         lines += ['description = ""  # what a Conductor is told about this worker']
         lines += [] if context is None else [f"options = {{ context = {context} }}  # tokens, as the server says"]
     text = "\n".join(lines) + "\n"
@@ -257,8 +259,3 @@ async def _models(base_url: str, key_variable: str | None) -> dict[str, int | No
     if not models:
         raise UsageError(f"{base_url} lists no models; name one with --model")
     return models
-
-
-def _toml(text: str) -> str:
-    """A TOML string; JSON's are the same."""
-    return json.dumps(text, ensure_ascii=False)

@@ -26,7 +26,6 @@ from wfdsl.cli.options import (
     argument,
     complete_runs,
     count,
-    count_or_zero,
     experiment_of,
     group,
     require_no_parameters,
@@ -39,6 +38,7 @@ from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.own_code import file_of
 from wfdsl.render.status import dollars
+from wfdsl.render.text import shorten
 from wfdsl.settings import not_default
 
 if TYPE_CHECKING:  # start-up time
@@ -84,7 +84,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_run_options(redo)
     asked = group(redo, INPUT)
     asked.add_argument("--step", metavar="STEP", required=True, help="the name or index of the step")
-    asked.add_argument("--round", type=count_or_zero, metavar="N", help="of a Conductor's run: the round, from 0")
+    asked.add_argument(
+        "--round", type=argument(int, least=0), metavar="N", help="of a Conductor's run: the round, from 0"
+    )
     asked.add_argument("--subtask", type=some_text, metavar="TEXT", help="what the step is to do instead")
     asked.add_argument("--worker", metavar="NAME|INDEX", help="the worker that is to do it")
     about = "call no worker: print what is asked again and the most that it costs"
@@ -199,8 +201,8 @@ def _line_of(runs: Sequence[RunSummary]) -> tuple[str, ...]:
         first.origin["evaluation"] if many else first.id,
         time.strftime("%Y-%m-%d %H:%M", time.localtime(runs[-1].created)),
         ", ".join(f"{number:,} {status}" for status, number in statuses.most_common()) if many else first.status,
-        _short(", ".join(sorted({run.by for run in runs})), _LONGEST_WORD),
-        _short(first.pool, _LONGEST_WORD),
+        shorten(", ".join(sorted({run.by for run in runs})), width=_LONGEST_WORD, measure=len),
+        shorten(first.pool, width=_LONGEST_WORD, measure=len),
         f"{sum(run.charged.calls for run in runs):,}",
         f"{'<=' if is_bound else ''}{dollars(usd)}" if usd else "",
         f"an evaluation: {len(runs):,} runs" if many else first.title,
@@ -215,15 +217,11 @@ def _table(lines: Sequence[tuple[str, ...]]) -> list[str]:
     widths[-1] = max(columns - sum(widths[:-1]) - 2 * len(widths[:-1]), len(_HEAD[-1]))
     return [
         "  ".join(
-            cell.rjust(width) if head in _RIGHT else _short(cell, width).ljust(width)
+            cell.rjust(width) if head in _RIGHT else shorten(cell, width=width, measure=len).ljust(width)
             for head, cell, width in zip(_HEAD, line, widths, strict=True)
         ).rstrip()
         for line in shown
     ]
-
-
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _resume(path: Path, args: argparse.Namespace) -> int:
@@ -255,6 +253,7 @@ def _redo(path: Path, args: argparse.Namespace) -> int:
     has the step; the Conductor is asked again for the rounds after it. Pool, workflow, Conductor and question are the
     run's.
     """
+    from wfdsl.cli.run import show_estimate
     from wfdsl.conductor.conductor import Conductor
     from wfdsl.interpreter.execution import require_runnable
     from wfdsl.interpreter.journal_reading import full_id
@@ -269,8 +268,14 @@ def _redo(path: Path, args: argparse.Namespace) -> int:
     prepared = prepare_redo(path, run_id, args.step, round_number=args.round, subtask=args.subtask, worker=worker)
     require_runnable(prepared.workflow, pool, request.config.max_depth)
     has_later = isinstance(policy, Conductor) and args.round < policy.settings.max_rounds
-    if not _is_told(prepared, prepared.estimate(pool), args, has_later=has_later):
+    found = prepared.estimate(pool)
+    if args.dry_run:
+        show_estimate(found, names=prepared.names, as_json=args.json)
+        if has_later and not args.json:
+            print("the Conductor's later rounds are asked again too; their cost is not known")
         return 0
+    if not args.quiet:
+        print_now(_told(prepared, found, has_later=has_later))
     return _continue(path, prepared.start(path), experiment, args)
 
 
@@ -312,20 +317,11 @@ def _continue(path: Path, run_id: str, experiment: Experiment, args: argparse.Na
     return 0
 
 
-def _is_told(prepared: Redo, found: RunEstimate, args: argparse.Namespace, *, has_later: bool) -> bool:
-    """Say what is asked again and what it costs at most; False if that was all that is wanted."""
-    from wfdsl.cli.run import show_estimate
-
-    if args.dry_run:
-        show_estimate(found, names=prepared.names, as_json=args.json)
-        if has_later and not args.json:
-            print("the Conductor's later rounds are asked again too; their cost is not known")
-        return False
+def _told(prepared: Redo, found: RunEstimate, *, has_later: bool) -> str:
+    """What is asked again and what it costs at most."""
     names, count = prepared.names, len(prepared.kept)
     asked = ", ".join(names[each.step] if names else f"step {each.step}" for each in found.steps)
     price = "not known" if found.usd is None else f"at most {dollars(found.usd)}"
     later = ", and the Conductor's later rounds, whose cost is not known" if has_later else ""
     free = "1 kept reply costs" if count == 1 else f"{count} kept replies cost"
-    if not args.quiet:
-        print_now(f"asked again: {asked} (cost: {price}){later}; {free} nothing")
-    return True
+    return f"asked again: {asked} (cost: {price}){later}; {free} nothing"

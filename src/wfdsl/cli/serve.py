@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wfdsl.cli.options import (
     INPUT,
@@ -31,9 +31,6 @@ from wfdsl.experiment import KeyLimits, RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
 from wfdsl.settings import to_table
-
-if TYPE_CHECKING:  # start-up time
-    from wfdsl.experiment import Experiment
 
 EXAMPLES = (
     "wfdsl serve --pool openai:gpt-5,openai:gpt-5-mini",
@@ -73,10 +70,6 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment_of(args)
     if args.action == "keys":
         return _execute_keys(args, experiment.serve)
-    return _serve(experiment, args)
-
-
-def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.server.app import build_app

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, TypeAlias
 
 from wfdsl.api import analyze_path
 from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_signals
@@ -95,12 +95,8 @@ def _policy(name: str, experiment: Experiment, pool: Pool, args: argparse.Namesp
     return named_policy(experiment.conductor, pool)
 
 
-class _Asked(NamedTuple):
-    """A line of the file."""
-
-    id: str | int | float
-    """The line's own, or its number."""
-    question: Question
+_Asked: TypeAlias = tuple[str | int | float, Question]
+"""A line of the file: its id or else its number, and the question."""
 
 
 def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
@@ -109,7 +105,7 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     if Path(args.out).exists() and Path(args.out).samefile(args.source):
         raise UsageError(f"--out {args.out} also holds the questions: name another file for the answers")
     answered, given_up = _before(args.out)
-    left = [asked for asked in everything if answered.get(str(asked.id)) != asked.question]
+    left = [(own, question) for own, question in everything if answered.get(str(own)) != question]
     if len(left) < len(everything) and not args.quiet:
         print_now(f"{len(everything) - len(left)} of {len(everything)} are answered already")
     if args.dry_run:
@@ -143,7 +139,7 @@ def _questions(source: str) -> list[_Asked]:
             raise UsageError(f"{place}: {error}") from None
         if str(own) in found:
             raise UsageError(f"{place}: has the id {own!r}, which another line has already; ids must be unique")
-        found[str(own)] = _Asked(own, question)
+        found[str(own)] = own, question
     return list(found.values())
 
 
@@ -211,35 +207,37 @@ class _Batch:
         for asked in waiting:
             if self.spent:
                 return
-            own: RunOptions = {**options, "run_id": self._run_id(asked)}
-            own["on_event"] = listener_for(None, otel=self.args.otel, origin=solving.origin)
+            own, question = asked
+            heard = listener_for(None, otel=self.args.otel, origin=solving.origin)
+            asked_with: RunOptions = {**options, "run_id": self._run_id(own, question), "on_event": heard}
             try:
-                solution = await solving.policy.solve(asked.question, solving.pool, **own)
+                solution = await solving.policy.solve(question, solving.pool, **asked_with)
             except BudgetExhausted as error:
                 self.spent = advised(error, _AGAIN)
             except RunFailed as error:
                 self.failures += 1
                 why, lost = advised(error, _AGAIN), {_GIVEN_UP: True} if gave_up(error.run) else {}
                 self._write(asked, {"answer": None, "error": why, "run": error.run.to_dict(), **lost})
-                print_now(f"{asked.id}: {why}")
+                print_now(f"{own}: {why}")
             else:
                 self._write(asked, solution.to_dict())
 
-    def _run_id(self, asked: _Asked) -> str:
+    def _run_id(self, own: str | int | float, question: Question) -> str:
         policy = self.solving.policy
-        parts: list[Any] = [str(Path(self.args.out).resolve()), str(asked.id), asked.question]
+        parts: list[Any] = [str(Path(self.args.out).resolve()), str(own), question]
         if isinstance(policy, WorkflowPolicy):
             parts.append(workflow_to_list(policy.workflow))
         elif isinstance(policy, Conductor):
             parts += [policy.entry.model, policy.settings.prompt.hash]
         else:
             parts.append(self.solving.origin["solve"])
-        parts.append(self.given_up[str(asked.id)])
+        parts.append(self.given_up[str(own)])
         return f"solve-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
     def _write(self, asked: _Asked, result: dict[str, Any]) -> None:
         """Write a line of JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
-        line = as_unicode(json.dumps({"id": asked.id, "question": asked.question, **result}, ensure_ascii=False))
+        own, question = asked
+        line = as_unicode(json.dumps({"id": own, "question": question, **result}, ensure_ascii=False))
         try:
             left = f"{line}\n".encode()
             while left:
