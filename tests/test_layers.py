@@ -197,7 +197,6 @@ def test_no_module_is_named_like_a_public_name() -> None:
 
 
 CATCH_ALL = {
-    "cli/pools.py": "a provider of another package may raise anything: that worker has failed the check",
     "grading/grade.py": "a user's grader may raise anything, and so may ours on a model's text: the answer is unjudged",
     "grading/math_worker.py": "sympy raises anything on texts that models wrote: the answer is unjudged",
     "grading/sandbox/inside/candidate.py": "the program that is judged may raise anything",
@@ -208,6 +207,7 @@ CATCH_ALL = {
     "render/markup.py": "latex2mathml raises anything on what models write: the formula is shown as it was written",
     "tasks/code_formats.py": "bytes that are no pickle raise anything",
     "tasks/rows.py": "the client of the hub raises exceptions of its own",
+    "workers/abilities.py": "a provider of another package may raise anything: that worker has failed the check",
     "workers/function.py": "what a user's function raises is the outside world",
 }
 """Files that run what others wrote, with the reason."""

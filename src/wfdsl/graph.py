@@ -71,7 +71,7 @@ class Graph:
 
     @cached_property
     def live(self) -> frozenset[int]:
-        """The steps whose response can reach the answer, the last step among them. Only they are run."""
+        """The steps whose response can reach the answer, the last step among them. Only they are called in a run."""
         return frozenset(live_steps(self.sees))
 
     @cached_property
@@ -135,11 +135,6 @@ class Graph:
     def width(self) -> int:
         """The most live steps that run at once, if each starts as early as it can and all take equally long."""
         return max(Counter(self.waves[step] for step in self.live).values(), default=0)
-
-    @property
-    def calls(self) -> int:
-        """The number of steps that a run calls: the live ones, without what a Conductor node calls in turn."""
-        return len(self.live)
 
     def schedule(self, *, run_dead_steps: bool = False) -> Schedule:
         """What the interpreter runs from; `run_dead_steps` keeps the steps that cannot change the answer."""

@@ -304,10 +304,7 @@ def closest(wrong: str, known: Iterable[str]) -> str | None:
     if near := difflib.get_close_matches(folded, names, n=1):
         return names[near[0]]
     begun = (name for start, name in names.items() if start.startswith(folded))
-    return next(begun, None) if len(wrong) >= _SHORTEST_BEGINNING else None
-
-
-_SHORTEST_BEGINNING: Final = 3
+    return next(begun, None) if len(wrong) >= 3 else None  # fewer characters begin too many names
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

@@ -65,7 +65,7 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert again.code == 2
     assert "there is a key 'ann' already" in again.err
-    assert "$5 per month" in listed.out
+    assert "usd 5.0, per month" in listed.out
     assert [row["name"] for row in rows] == ["ann", "b-2"]
     assert "hash" not in rows[0]
     found = ApiKeys(str(file), print).caller(bearer(key))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from wfdsl.cli.main import main as wfdsl
-from wfdsl.tasks.formats import FORMATS
 from wfdsl.tasks.loading import load_tasks
 
 DATA = Path(__file__).parent / "data"
@@ -64,14 +63,6 @@ def test_select_writes_the_mix_and_its_manifest(tmp_path: Path, capsys: pytest.C
     assert (code, said["chosen"]) == (0, {"choice": 2, "code": 1, "math": 3})
     assert said["sha256"] == sha256(out.read_bytes()).hexdigest()
     assert said["ids"] == [task.id for task in load_tasks(out)]
-
-
-def test_formats_lists_every_format(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["formats"]) == 0
-
-    told = capsys.readouterr().out
-    assert all(f"  {name} " in told for name in FORMATS)
-    assert "openai/gsm8k#main@test" in told
 
 
 @pytest.mark.parametrize("file", ["gsm8k_test.jsonl", "svamp_test.jsonl", "mmlu_stem_test.jsonl", "gpqa_diamond.csv"])

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from wfdsl.installation import install_command
 from wfdsl.protocols import WorkerFailure
 from wfdsl.workers.call_settings import as_content
 from wfdsl.workers.entry import WorkerEntry
+from wfdsl.workers.local import LocalServer, ServedModel
+from wfdsl.workers.model_folder import shipped_file
 from wfdsl.workers.pool import Pool
 
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
@@ -128,15 +130,13 @@ async def test_a_server_that_died_amid_a_call_is_started_again_for_the_next() ->
 @local
 @needs_proc
 async def test_nobody_without_the_key_is_served() -> None:
-    async with _small().open() as pool:
-        worker: Any = pool.worker(0)
-        await worker(call())
-        url = worker.worker._server.url
-        stranger = WorkerEntry(name="s", provider="openai", model="local", base_url=f"{url}/v1")
+    async with aclosing(LocalServer(ServedModel(str(shipped_file()), context=512))) as server:
+        await server.connection()
+        stranger = WorkerEntry(name="s", provider="openai", model="local", base_url=f"{server.url}/v1")
         with pytest.raises(WorkerFailure, match="HTTP 401"):
             await Pool([stranger]).worker(0)(call())
 
-    assert url.startswith("http://127.0.0.1:")
+    assert server.url.startswith("http://127.0.0.1:")
 
 
 @local

@@ -20,8 +20,7 @@ from wfdsl.language.check import DEFAULT_MAX_STEPS, CheckConfig
 from wfdsl.language.diagnostics import as_json, summary
 from wfdsl.settings import did_you_mean
 
-if TYPE_CHECKING:  # start-up time: only --pool and --explain need them
-    from wfdsl.language.codes import Code
+if TYPE_CHECKING:  # start-up time: only --pool needs it
     from wfdsl.workers.pool import Pool
 
 EXAMPLES = (
@@ -136,17 +135,12 @@ def _explain(name: str) -> int:
         return OK
     if name not in CODES:
         raise UsageError(f"there is no code {name!r}. {did_you_mean(name, CODES)}")
-    print(explained(CODES[name]))
-    return OK
-
-
-def explained(code: Code) -> str:
-    """A row of the table of codes as a page of text."""
-    parts = [f"{code.name}: {code.summary}", f"({KINDS[code.kind]}; {FORMS[code.form]})", "", code.explanation]
+    code = CODES[name]
+    print(f"{code.name}: {code.summary}\n({KINDS[code.kind]}; {FORMS[code.form]})\n\n{code.explanation}")
     for title, text in (("Wrong:", code.wrong), ("Right:", code.right)):
         if text:
-            parts += ["", title, *(f"    {line}" for line in text.splitlines())]
-    return "\n".join(parts)
+            print("\n    ".join([f"\n{title}", *text.splitlines()]))
+    return OK
 
 
 def _print_grammar(args: argparse.Namespace) -> int:

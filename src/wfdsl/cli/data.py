@@ -10,29 +10,21 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from inspect import cleandoc
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.options import count
+from wfdsl.cli.options import add_action, count
 from wfdsl.cli.output import OK
 from wfdsl.cli.task_options import add_row_options, read_tasks
 from wfdsl.errors import UsageError
 from wfdsl.files import read_json_lines
-from wfdsl.render.text import counted
+from wfdsl.render.text import counted, shorten
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
     from wfdsl.tasks.task import Task
 
-_ACTIONS = {
-    "show": "look at tasks: how many of what kind, and the first few",
-    "convert": "write tasks as JSON lines that every command reads",
-    "check": "grade each gold answer, and a wrong one",
-    "select": "choose a training mix: difficult, diverse, without repeats",
-    "formats": "list the formats and the short names of data sets that are known",
-    "examples": "list, show and extract few-shot examples for Conductors",
-}
 EXAMPLES = (
     "wfdsl data show gsm8k --limit 3",
     "wfdsl data convert rows.csv --map question=prompt,gold=answer --out tasks.jsonl",
@@ -50,24 +42,22 @@ _GOLD_CHARS = 60
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl data`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    made = {name: actions.add_parser(name, help=about, description=about) for name, about in _ACTIONS.items()}
-    for name in ("show", "convert", "check"):
-        made[name].add_argument(
+    show, convert, check = (add_action(actions, act.__name__[1:], act) for act in (_show, _convert, _check))
+    for each in (show, convert, check):
+        each.add_argument(
             "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
         )
-        add_row_options(made[name])
-        made[name].add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
-        made[name].add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
-    made["convert"].add_argument(
-        "-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)"
-    )
-    _configure_select(made["select"])
-    _configure_examples(made["examples"])
+        add_row_options(each)
+        each.add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
+        each.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
+    convert.add_argument("-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)")
+    _configure_select(add_action(actions, "select", _select))
+    _configure_examples(add_action(actions, "examples", _examples))
 
 
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
-    return _EXECUTE[args.action](args)
+    return int(args.act(args))
 
 
 def _configure_select(parser: argparse.ArgumentParser) -> None:
@@ -93,17 +83,11 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_examples(parser: argparse.ArgumentParser) -> None:
-    """List and show few-shot examples, and extract new ones from solved questions.
-
-    `extract` reads what `wfdsl solve --out` wrote, after a grader has added a field that says whether each answer is
-    right. It keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set.
-    """
-    parser.description = cleandoc(_configure_examples.__doc__ or "")
-    actions = parser.add_subparsers(dest="of_examples", metavar="ACTION")
-    actions.add_parser("list", help="list the shipped sets with the shapes of their workflows (the default)")
-    show = actions.add_parser("show", help="print the examples of a set")
+    actions = parser.add_subparsers(metavar="ACTION")
+    add_action(actions, "list", _examples)
+    show = add_action(actions, "show", _show_examples)
     show.add_argument("set", metavar="NAME|FILE", help="a shipped set, or a file")
-    extract = actions.add_parser("extract", help="make a set out of solved questions")
+    extract = add_action(actions, "extract", _extract_examples)
     extract.add_argument("files", metavar="FILE", nargs="+", help="JSON lines that `wfdsl solve --out` wrote")
     extract.add_argument("--right", default="right", metavar="FIELD", help="true where an answer is right (right)")
     extract.add_argument("--most", type=count, default=4, metavar="N", help="most examples (default: 4)")
@@ -111,16 +95,17 @@ def _configure_examples(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(args: argparse.Namespace) -> list[Task]:
+    """The tasks; which formats they have and what they are graded as is said, such as `gsm8k: 3 math`."""
     tasks = read_tasks(args.tasks, args, args.seed)
-    if args.action != "show":  # which formats the tasks have and what they are graded as, such as `gsm8k: 3 math`
-        counts = sorted(Counter((task.source or "unnamed", task.kind) for task in tasks).items())
-        told = ", ".join(f"{source}: {count} {kind}" for (source, kind), count in counts)
-        print(f"{args.tasks}: read as {told}", file=sys.stderr)
+    counts = sorted(Counter((task.source or "unnamed", task.kind) for task in tasks).items())
+    told = ", ".join(f"{source}: {count} {kind}" for (source, kind), count in counts)
+    print(f"{args.tasks}: read as {told}", file=sys.stderr)
     return tasks
 
 
 def _show(args: argparse.Namespace) -> int:
-    tasks = _read(args)
+    """Look at tasks: how many of what kind, and the first few."""
+    tasks = read_tasks(args.tasks, args, args.seed)
     print(counted(len(tasks), "task"))
     for name, values in (
         ("kinds", Counter(task.kind for task in tasks)),
@@ -130,19 +115,14 @@ def _show(args: argparse.Namespace) -> int:
         if values:
             print(f"  {name}: " + ", ".join(f"{value} {count}" for value, count in sorted(values.items())))
     for task in tasks[: args.limit or _SHOWN]:
-        question = "".join(
-            f"  {line}\n" if line else "\n" for line in _short(task.question, _QUESTION_CHARS).split("\n")
-        )
-        gold = _short(" ".join(task.gold.split()) or "none", _GOLD_CHARS)
-        print(f"\n{task.id}  ({task.kind})\n{question}  gold: {gold}")
+        question = indent(shorten(task.question, width=_QUESTION_CHARS, measure=len), "  ")
+        gold = shorten(" ".join(task.gold.split()) or "none", width=_GOLD_CHARS, measure=len)
+        print(f"\n{task.id}  ({task.kind})\n{question}\n  gold: {gold}")
     return OK
 
 
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
-
-
 def _convert(args: argparse.Namespace) -> int:
+    """Write tasks as JSON lines that every command reads."""
     from wfdsl.tasks.task import save_tasks, task_line
 
     tasks = _read(args)
@@ -155,6 +135,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _select(args: argparse.Namespace) -> int:
+    """Choose a training mix: difficult, diverse, without repeats."""
     from wfdsl.tasks.loading import load_tasks
     from wfdsl.tasks.selection import manifest, parse_counts, select
     from wfdsl.tasks.task import save_tasks
@@ -178,12 +159,13 @@ def _select(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    """Grade each gold answer, and a wrong one."""
     from wfdsl.grading.gold_check import check_gold
 
     tasks = _read(args)
     checked = check_gold(tasks)
     for task, found, verdict in checked.misses:
-        gold = _short(task.gold, _GOLD_CHARS)
+        gold = shorten(task.gold, width=_GOLD_CHARS, measure=len)
         print(f"{task.id}: {found}: gold {gold!r}: {verdict.reason or 'no reason given'}")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.counts.items() if count)
     print(f"{len(tasks)} tasks: {counts}")
@@ -192,24 +174,8 @@ def _check(args: argparse.Namespace) -> int:
     return UNJUDGED if checked.counts["unjudged"] else OK
 
 
-def _formats(_args: argparse.Namespace) -> int:
-    from wfdsl.tasks.formats import FORMATS
-    from wfdsl.tasks.rows import SHORT_NAMES
-
-    print("formats, recognised by their columns or named with --task-format:")
-    for known in FORMATS.values():
-        print(f"  {known.name:<14} {known.summary}")
-    print("\nshort names of data sets on the Hugging Face hub (NAME@SPLIT for another part):")
-    for name, data in SHORT_NAMES.items():
-        print(f"  {name:<18} {data}")
-    return OK
-
-
-def _examples(args: argparse.Namespace) -> int:
-    return {"show": _show_examples, "extract": _extract_examples}.get(args.of_examples, _list_examples)(args)
-
-
-def _list_examples(_args: argparse.Namespace) -> int:
+def _examples(_args: argparse.Namespace) -> int:
+    """List the sets of few-shot examples for Conductors, with the shapes of their workflows; show and extract some."""
     from wfdsl.conductor.examples import load_examples, shipped_sets
     from wfdsl.graph import graph_of
 
@@ -220,6 +186,7 @@ def _list_examples(_args: argparse.Namespace) -> int:
 
 
 def _show_examples(args: argparse.Namespace) -> int:
+    """Print the examples of a set."""
     from wfdsl.conductor.examples import load_examples
 
     shown = [f"Question: {each.question}\n\n{each.completion}" for each in load_examples(args.set).examples]
@@ -228,6 +195,11 @@ def _show_examples(args: argparse.Namespace) -> int:
 
 
 def _extract_examples(args: argparse.Namespace) -> int:
+    """Make a set out of solved questions.
+
+    Reads what `wfdsl solve --out` wrote, after a grader has added a field that says whether each answer is right. It
+    keeps right answers with strictly valid workflows, one for each shape of workflow, and prints a set.
+    """
     from wfdsl.conductor.examples import extract_examples, to_toml
 
     rows = (row for file in args.files for row in _solved_rows(file))
@@ -261,13 +233,3 @@ def _is_round(plain: Any) -> bool:
         case {"completions": [*written]}:
             return all(isinstance(each, dict) and isinstance(each.get("text"), str) for each in written)
     return False
-
-
-_EXECUTE = {
-    "show": _show,
-    "convert": _convert,
-    "select": _select,
-    "check": _check,
-    "formats": _formats,
-    "examples": _examples,
-}

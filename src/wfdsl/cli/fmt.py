@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wfdsl.api import dumps, form_of, too_long
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.inputs import STDIN, add_input_options, read_checked, read_input
+from wfdsl.cli.inputs import STDIN, add_input_options, analyze_input, read_input, require_workflow
 from wfdsl.cli.options import INPUT, OUTPUT, group, load_pool
 from wfdsl.cli.output import reported_error
 from wfdsl.errors import UsageError, WfdslError
@@ -55,9 +55,8 @@ def _format(file: str, args: argparse.Namespace) -> int:
         if form == "wf" and args.to != "completion":
             before, after = _formatted_file(file)
         else:
-            checked = read_checked(file, args, load_pool(args))
-            assert checked.workflow is not None, "read_checked returns a workflow or raises"
-            before, after = checked.source.text, dumps(checked.workflow, args.to or form)
+            checked = analyze_input(file, args, load_pool(args))
+            before, after = checked.source.text, dumps(require_workflow(checked), args.to or form)
         return _deliver(file, before, after, args)
     except WfdslError as error:
         return reported_error("wfdsl fmt", error)

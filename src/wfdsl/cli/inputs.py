@@ -28,6 +28,7 @@ from wfdsl.files import read_stream
 from wfdsl.language.check import MAX_CHARS, CheckConfig, Profile
 from wfdsl.language.diagnostics import Diagnostic, as_text
 from wfdsl.language.source import Source
+from wfdsl.language.workflow import Workflow
 
 if TYPE_CHECKING:  # start-up time: only --pool needs it
     from wfdsl.workers.pool import Pool
@@ -117,18 +118,8 @@ def read_input(path: str) -> str | None:
     return read_text(path)
 
 
-def read_checked(path: str, args: argparse.Namespace, pool: Pool | None) -> Checked:
-    """Read a workflow that a command continues with; warnings and notes go to standard error.
-
-    Raises:
-        UsageError: it cannot be read.
-        WorkflowError: it is not valid.
-    """
-    return require_workflow(analyze_input(path, args, pool))
-
-
-def require_workflow(checked: Checked) -> Checked:
-    """What was read, if it holds a workflow; warnings and notes go to standard error.
+def require_workflow(checked: Checked) -> Workflow:
+    """The workflow that a command continues with; warnings and notes go to standard error.
 
     Raises:
         UsageError: it holds three empty lists.
@@ -145,7 +136,7 @@ def require_workflow(checked: Checked) -> Checked:
         raise UsageError(
             f"{checked.source.name}: holds three empty lists, which are not a workflow without a previous round"
         )
-    return checked
+    return checked.workflow
 
 
 def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:

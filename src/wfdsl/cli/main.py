@@ -13,7 +13,7 @@ from importlib import import_module
 from types import ModuleType
 
 from wfdsl._version import __version__
-from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, complete, words_before_tab
+from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, complete
 from wfdsl.cli.output import USAGE, ended, reported
 
 COMMANDS = {
@@ -40,9 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    words = words_before_tab()
-    if words is not None:
-        answer_tab(_parser(words))
+    answer_tab(_parser)
     args = parsed(arguments)
     if args.command is None:
         _parser([]).print_help(sys.stderr)

@@ -11,6 +11,7 @@ import argparse
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wfdsl.cli.output import USAGE, print_now
@@ -43,8 +44,6 @@ def argument(kind: type, *, least: float) -> Callable[[str], Any]:
 
 count = argument(int, least=1)
 """An argument that is a whole number from 1."""
-count_or_zero = argument(int, least=0)
-"""An argument that is a whole number from 0."""
 
 
 UNKNOWN = "unrecognized arguments: "
@@ -73,20 +72,15 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{own.prog}: {message}{hint}\n")
 
 
-def words_before_tab() -> list[str] | None:
-    """The whole words of the command line that a shell asks to complete; None if it does not ask."""
-    if "_ARGCOMPLETE" not in os.environ:
-        return None
-    line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode(errors="ignore")
-    return line.rpartition(" ")[0].split()[1:]
-
-
-def answer_tab(parser: argparse.ArgumentParser) -> None:
-    """Print how the word at the cursor may go on, and end; nothing if no shell asks."""
+def answer_tab(parser_of: Callable[[list[str]], argparse.ArgumentParser]) -> None:
+    """Print how the word at the cursor may go on, and end; nothing if no shell asks. `parser_of` takes the whole words
+    before it.
+    """
     if "_ARGCOMPLETE" in os.environ:
         import argcomplete  # an optional package, which has asked
 
-        argcomplete.autocomplete(parser)
+        line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode(errors="ignore")
+        argcomplete.autocomplete(parser_of(line.rpartition(" ")[0].split()[1:]))
 
 
 def complete_pools(action: argparse.Action) -> None:
@@ -121,6 +115,15 @@ def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGrou
         first = () if INPUT in known else (INPUT, WORKERS, OUTPUT)
         known |= {each: parser.add_argument_group(each) for each in dict.fromkeys((*first, title))}
     return known[title]
+
+
+def add_action(actions: Any, name: str, act: Callable[..., int]) -> argparse.ArgumentParser:
+    """Add an action of a command: `args.act` does it, and its docstring says what it does."""
+    about = cleandoc(act.__doc__ or "")
+    first = about.partition("\n")[0].rstrip(".")
+    added: argparse.ArgumentParser = actions.add_parser(name, help=first[:1].lower() + first[1:], description=about)
+    added.set_defaults(act=act)
+    return added
 
 
 def complete(parser: argparse.ArgumentParser, examples: Sequence[str], *notes: str) -> None:
@@ -186,18 +189,12 @@ def add_options(
             keys.add_argument(option.flag, dest=f"{name}.{option.name}", default=argparse.SUPPRESS, **more)
 
 
-def add_config_options(parser: argparse.ArgumentParser, *, parameters: bool = True) -> None:
-    """Add `--config` and `--set`; `parameters` of a `.wf` file are set with `--set`, too."""
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--config` and `--set`."""
     workers = group(parser, WORKERS)
     workers.add_argument("--config", metavar="FILE", help="a TOML file with [pool], [conductor], [budget] and [run]")
-    also = "a parameter of a .wf file, or " if parameters else ""
-    workers.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"{also}a key of --config, such as budget.usd=0.5; may be repeated",
-    )
+    about = "a parameter of a .wf file, or a key of --config, such as budget.usd=0.5; may be repeated"
+    workers.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=about)
 
 
 def add_protocol_option(parser: argparse.ArgumentParser) -> None:

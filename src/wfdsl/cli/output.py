@@ -107,27 +107,20 @@ def print_run(run: Run | Solution, *, as_json: bool) -> None:
     Raises:
         OutputFailed: it cannot be written.
     """
-    from wfdsl.conductor.policy import Solution
-
     try:
         if as_json:
             print(run.to_json(indent=2), flush=True)
         else:
             print_exactly(f"{run.answer}\n")
     except OutputFailed as failure:
-        run_id = run.run.id if isinstance(run, Solution) else run.id
-        failure.advice = f"`wfdsl runs resume {run_id}` prints the answer"
+        ran = run.run if hasattr(run, "run") else run
+        failure.advice = f"`wfdsl runs resume {ran.id}` prints the answer"
         raise
 
 
 def print_now(line: str) -> None:
     """Print a line on standard error, at once."""
     print(line, file=sys.stderr, flush=True)
-
-
-def server_log(*, quiet: bool) -> Callable[[str], None]:
-    """What gets the lines of a server's log."""
-    return (lambda _: None) if quiet else print_now
 
 
 def _said(message: str, code: int) -> int:

@@ -5,27 +5,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import print_styled, print_utf8
-from wfdsl.cli.options import complete_pools
+from wfdsl.cli.options import add_action, complete_pools
 from wfdsl.cli.output import FAILED, OK, print_json, print_now
-from wfdsl.errors import UsageError
+from wfdsl.errors import UsageError, WfdslError
 from wfdsl.render.status import dollars
 from wfdsl.settings import closest
 
 if TYPE_CHECKING:  # start-up time
-    from wfdsl.protocols import Reply
+    from wfdsl.protocols import Call, Reply
     from wfdsl.workers.entry import Prices, PriceTier, WorkerEntry
     from wfdsl.workers.pool import Pool
 
-_CHECK_TIMEOUT_S = 60.0
-_SETTINGS = ("temperature", "max_tokens", "thinking_budget", "reasoning_effort")
-_CHECK_TOKENS = 64
-"""Enough for a model that must think a little before it says anything. Our choice."""
-
-
+_LIST_S = 30.0
+"""What a server may take to list its models, in seconds."""
 EXAMPLES = (
     "wfdsl pools check pool.toml",
     "wfdsl pools prices openai:gpt-5-mini",
@@ -36,14 +34,8 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl pools`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    commands = {
-        "list": "list the pools that can be used by name",
-        "show": "show the workers of a pool",
-        "check": "send each worker of a pool one small request",
-        "prices": "show the list prices of models",
-        "init": "write a pool file for the models of an OpenAI-style server",
-    }
-    made = {name: actions.add_parser(name, help=text, description=text) for name, text in commands.items()}
+    acts = {"list": _list, "show": _show, "check": _check, "prices": _prices, "init": _init}
+    made = {name: add_action(actions, name, act) for name, act in acts.items()}
     for command in made.values():
         command.add_argument("--json", action="store_true", help="print JSON")
     for name in ("show", "check"):
@@ -61,21 +53,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
-    return {"list": _list, "show": _show, "check": _check, "prices": _prices, "init": _init}[args.action](args)
+    return int(args.act(args))
 
 
 def _list(args: argparse.Namespace) -> int:
+    """List the pools that can be used by name."""
     from wfdsl.workers.pool import Pool, pool_names
 
     names = pool_names()
     for name in names:
-        workers, description = None, ""
         try:
             pool = Pool.load(name)
-        except UsageError as error:  # of a plug-in that lacks something
-            description = str(error)
-        else:
             workers, description = list(pool.names), pool.settings.description
+        except UsageError as error:  # of a plug-in that lacks something
+            workers, description = None, str(error)
         if args.json:
             print_json({"name": name, "workers": workers, "description": description})
         else:
@@ -86,36 +77,28 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
+    """Show the workers of a pool."""
     from wfdsl.workers.pool import Pool
 
     pool = Pool.load(args.pool)
-    entries = {index: pool.entry(index) for index in pool.indices}
+    plain = {index: pool.entry(index).model_dump(mode="json", exclude_defaults=True) for index in pool.indices}
     if args.json:
-        plain = {index: entry.model_dump(mode="json", exclude_defaults=True) for index, entry in entries.items()}
         workers = [{"index": index, **about} for index, about in plain.items()]
         print_json({**pool.settings.model_dump(mode="json"), "workers": workers})
         return OK
     print_styled((pool.name, "bold"), f"  {pool.settings.description}")
-    for index, entry in entries.items():
-        print_styled(f"\n{index:>2}  ", (entry.name, "bold"), f"  {entry.description}")
-        for label, value in _facts(entry).items():
-            if value:
-                print_styled((f"    {label:<9}", "dim"), value)
+    for index, about in plain.items():
+        print_styled(f"\n{index:>2}  ", (about.pop("name"), "bold"), f"  {about.pop('description', '')}")
+        for label, value in (about | {"prices": _price(pool.entry(index))}).items():
+            print_styled((f"    {label:<17} ", "dim"), _shown(value))
     return OK
 
 
-def _facts(entry: WorkerEntry) -> dict[str, str]:
-    where = f" at {entry.base_url}" if entry.base_url else ""
-    key = entry.api_key_env
-    return {
-        "model": f"{entry.model} ({entry.provider}{where})" if entry.model else entry.provider,
-        "settings": ", ".join(f"{name} {value}" for name in _SETTINGS if (value := getattr(entry, name)) is not None),
-        "key": f"in {key}" if key else "",
-        "limits": ", ".join(f"{name} {value}" for name, value in entry.limits if value is not None),
-        "price": _price(entry),
-        "tags": ", ".join(entry.tags),
-        "fallback": entry.fallback or "",
-    }
+def _shown(value: Any) -> str:
+    """A field of an entry in one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
+    return ", ".join(map(_shown, value)) if isinstance(value, list) else " ".join(str(value).split())
 
 
 def _price(entry: WorkerEntry) -> str:
@@ -134,6 +117,7 @@ def _usd(price: Prices | PriceTier) -> str:
 
 
 def _prices(args: argparse.Namespace) -> int:
+    """Show the list prices of models."""
     from wfdsl.workers.pool import listed_entries
 
     entries = listed_entries(args.models)
@@ -152,12 +136,18 @@ def _prices(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    """Send each worker of a pool one small request."""
     from wfdsl.workers.pool import Pool
 
     pool = Pool.load(args.pool)
     if args.deep:
         _print_bound(pool)
-    results = asyncio.run(_check_all(pool, deep=args.deep))
+
+    async def check() -> list[dict[str, Any]]:
+        async with pool.open():
+            return await asyncio.gather(*(_check_worker(pool, index, deep=args.deep) for index in pool.indices))
+
+    results = asyncio.run(check())
     width = max(map(len, pool.names))
     for result in results:
         if args.json:
@@ -186,74 +176,53 @@ def _print_bound(pool: Pool) -> None:
     print_now(f"{requests} requests, which cost at most {dollars(sum(filter(None, usd)))}{unknown}")
 
 
-async def _check_all(pool: Pool, *, deep: bool) -> list[dict[str, Any]]:
-    async with pool.open():
-        return await asyncio.gather(*(_check_worker(pool, index, deep=deep) for index in pool.indices))
-
-
 async def _check_worker(pool: Pool, index: int, *, deep: bool) -> dict[str, Any]:
-    from wfdsl.protocols import PROBE, Call, WorkerFailure
-    from wfdsl.workers.abilities import abilities_of
+    from wfdsl.workers.abilities import abilities_of, asked, quoted
 
-    loop, entry = asyncio.get_running_loop(), pool.entry(index)
+    entry, started = pool.entry(index), time.monotonic()
     found: dict[str, Any] = {"index": index, "name": entry.name, "ok": False}
-    started = loop.time()
-    # As `run` asks: in a stream.
-    call = Call(({"role": "user", "content": PROBE},), settings={"max_tokens": _CHECK_TOKENS}, on_delta=lambda _: None)
+
+    async def ask(call: Call) -> Reply:
+        return await pool.worker(index)(call)
+
     try:
-        async with asyncio.timeout(_CHECK_TIMEOUT_S):
-            reply = await pool.worker(index)(call)
-    except TimeoutError:
-        return {**found, "message": f"no complete reply within {_CHECK_TIMEOUT_S:g} s"}
-    except UsageError as error:
-        return {**found, "message": str(error)}
-    except WorkerFailure as error:
-        return {**found, "message": f"{error}{await _meant(entry) if error.status == 404 else ''}"}
-    except Exception as error:  # noqa: BLE001  (a provider of another package may raise anything)
-        return {**found, "message": f"{type(error).__name__}: {error}"}
-    found |= {"ok": True, "message": _answered(reply, loop.time() - started)}
+        reply = await asked(ask)
+    except WfdslError as error:
+        meant = await _meant(entry) if getattr(error, "status", None) == 404 else ""
+        return {**found, "message": f"{error}{meant}"}
+    found |= {"ok": True, "message": f"{quoted(reply)} in {time.monotonic() - started:.1f} s"}
     if deep:
         tried = await abilities_of(entry, pool.worker(index))
         found["abilities"] = {each.name: {"ok": each.ok, "message": each.message} for each in tried}
     return found
 
 
-def _answered(reply: Reply, seconds: float) -> str:
-    said = " ".join(reply.text.split())
-    if said:
-        return f'"{said if len(said) <= 60 else f"{said[:60]}..."}" in {seconds:.1f} s'
-    if reply.finish == "out_of_tokens":
-        return f"answers, but its first {_CHECK_TOKENS} tokens hold no text, perhaps only thinking"
-    return f"answers ({reply.finish})"
-
-
 async def _meant(entry: WorkerEntry) -> str:
     """The model that was probably meant, after a server does not know one and if it lists any."""
-    from wfdsl.protocols import WorkerFailure
-
     if entry.provider not in ("openai", "google"):
         return ""
     from wfdsl.workers.openai_api import server_models
 
     try:
-        async with asyncio.timeout(_CHECK_TIMEOUT_S):
-            models = await server_models(entry)
-    except (WorkerFailure, TimeoutError):
+        models = await server_models(entry.model_copy(update={"timeout_s": _LIST_S}))
+    except WfdslError:
         return ""
     near = closest(entry.model, models)
     return f'; the server has "{near}"' if near and entry.model not in models else ""
 
 
 def _init(args: argparse.Namespace) -> int:
+    """Write a pool file for the models of an OpenAI-style server."""
     from wfdsl.workers.pool import parse_pool
 
+    toml = partial(json.dumps, ensure_ascii=False)  # of a string; JSON's are the same
     models = dict.fromkeys(args.model) or asyncio.run(_models(args.base_url, args.api_key_env))
     lines = ["[pool]", 'name = "my-pool"', "", "[pool.defaults]", 'provider = "openai"']
-    lines.append(f"base_url = {_toml(args.base_url)}")
-    lines += [f"api_key_env = {_toml(args.api_key_env)}"] if args.api_key_env else []
+    lines.append(f"base_url = {toml(args.base_url)}")
+    lines += [f"api_key_env = {toml(args.api_key_env)}"] if args.api_key_env else []
     lines += ["# temperature = 0.2", "# max_tokens = 4096", "# prices = { input = 0, output = 0 }"]
     for model, context in models.items():
-        lines += ["", "[[pool.workers]]", f"name = {_toml(model)}", f"model = {_toml(model)}"]
+        lines += ["", "[[pool.workers]]", f"name = {toml(model)}", f"model = {toml(model)}"]
         lines += ['description = ""  # what a Conductor is told about this worker']
         lines += [] if context is None else [f"options = {{ context = {context} }}  # tokens, as the server says"]
     text = "\n".join(lines) + "\n"
@@ -279,8 +248,8 @@ async def _models(base_url: str, key_variable: str | None) -> dict[str, int | No
     from wfdsl.workers.openai_api import server_models
     from wfdsl.workers.pool import build_entry
 
-    asked = {"name": "server", "provider": "openai", "model": "any", "base_url": base_url, "timeout_s": 30.0}
-    entry = build_entry({**asked, "api_key_env": key_variable}, "--base-url", base_url)
+    asked = {"name": "server", "provider": "openai", "model": "any", "base_url": base_url, "timeout_s": _LIST_S}
+    entry = build_entry({**asked, "api_key_env": key_variable}, f"--base-url {base_url}")
     try:
         models = await server_models(entry)
     except WorkerFailure as failure:
@@ -290,8 +259,3 @@ async def _models(base_url: str, key_variable: str | None) -> dict[str, int | No
     if not models:
         raise UsageError(f"{base_url} lists no models; name one with --model")
     return models
-
-
-def _toml(text: str) -> str:
-    """A TOML string; JSON's are the same."""
-    return json.dumps(text, ensure_ascii=False)

@@ -17,17 +17,11 @@ from wfdsl.cli.inputs import (
     STDIN,
     add_input_options,
     add_question_options,
+    analyze_input,
     question_of,
-    read_checked,
+    require_workflow,
 )
-from wfdsl.cli.options import (
-    INPUT,
-    OUTPUT,
-    add_options,
-    add_trace_options,
-    experiment_of,
-    group,
-)
+from wfdsl.cli.options import INPUT, OUTPUT, add_options, add_trace_options, experiment_of, group
 from wfdsl.cli.output import SMALL_MODEL, print_json, print_now, print_run
 from wfdsl.experiment import RunSettings
 from wfdsl.interpreter.budget import Budget
@@ -66,16 +60,15 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment_of(args)
     pool, pool_name = experiment.with_pool()
     question = question_of(args)
-    checked = read_checked(args.file, args, pool)
-    assert checked.workflow is not None, "read_checked returns a workflow or raises"
+    workflow = require_workflow(analyze_input(args.file, args, pool))
     if experiment.pool is None and not args.quiet:
         print_now(f"note: {SMALL_MODEL.format('answers')}")
     if args.dry_run:
-        return print_estimate(checked.workflow, question, pool, experiment.run, as_json=args.json)
+        return print_estimate(workflow, question, pool, experiment.run, as_json=args.json)
     origin = {"file": args.file if args.file == STDIN else str(Path(args.file).absolute())}
     origin |= {"pool": pool_name} if pool_name is not None else {}
     options = new_run_options(experiment, origin)
-    done = followed(partial(run, checked.workflow, question, pool, **options), pool, args, options)
+    done = followed(partial(run, workflow, question, pool, **options), pool, args, options)
     print_run(done, as_json=args.json)
     return 0
 

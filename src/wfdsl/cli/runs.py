@@ -12,13 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wfdsl.cli.display.streams import terminal_width, visible
 from wfdsl.cli.options import (
     INPUT,
     OUTPUT,
+    add_action,
     add_config_options,
     add_options,
     add_pool_option,
@@ -26,7 +26,6 @@ from wfdsl.cli.options import (
     argument,
     complete_runs,
     count,
-    count_or_zero,
     experiment_of,
     group,
     require_no_parameters,
@@ -39,6 +38,7 @@ from wfdsl.interpreter.budget import UNLIMITED, Budget
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.own_code import file_of
 from wfdsl.render.status import dollars
+from wfdsl.render.text import shorten
 from wfdsl.settings import not_default
 
 if TYPE_CHECKING:  # start-up time
@@ -77,33 +77,50 @@ def configure(parser: argparse.ArgumentParser) -> None:
     about = f"at most N (default: {_SHOWN}; with --json, all)"
     parser.add_argument("--limit", type=count, metavar="N", help=about)
     parser.add_argument("--json", action="store_true", help="print a JSON object a line for each run")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    for name, about, configure_action in (
-        ("resume", "resume a run that was interrupted", _configure_resume),
-        ("redo", "ask one step of a run again, in a new run", _configure_redo),
-    ):
-        configure_action(actions.add_parser(name, help=about, description=cleandoc(configure_action.__doc__ or "")))
-    shown = actions.add_parser("show", help="show everything that happened in a run, as Markdown")
+    parser.set_defaults(act=_list)
+    actions = parser.add_subparsers(metavar="ACTION")
+    _add_run_options(add_action(actions, "resume", _resume))
+    redo = add_action(actions, "redo", _redo)
+    _add_run_options(redo)
+    asked = group(redo, INPUT)
+    asked.add_argument("--step", metavar="STEP", required=True, help="the name or index of the step")
+    asked.add_argument(
+        "--round", type=argument(int, least=0), metavar="N", help="of a Conductor's run: the round, from 0"
+    )
+    asked.add_argument("--subtask", type=some_text, metavar="TEXT", help="what the step is to do instead")
+    asked.add_argument("--worker", metavar="NAME|INDEX", help="the worker that is to do it")
+    about = "call no worker: print what is asked again and the most that it costs"
+    group(redo, OUTPUT).add_argument("--dry-run", action="store_true", help=about)
+    shown = add_action(actions, "show", _show)
     complete_runs(shown.add_argument("run", metavar="RUN", help=_RUN))
     shown.add_argument("--json", action="store_true", help="print the record as JSON, with all messages")
-    removal = actions.add_parser("rm", help="remove runs and their calls")
+    removal = add_action(actions, "rm", _remove)
     complete_runs(removal.add_argument("runs", metavar="RUN", nargs="*", help="a run's id, or how it begins"))
     removal.add_argument("--days", type=argument(float, least=0), metavar="N", help="those older than N days")
-    export = actions.add_parser("export", help="print run records as JSON, one a line")
     about = "a run's id, or how it begins (default: all)"
+    export = add_action(actions, "export", _export)
     complete_runs(export.add_argument("runs", metavar="RUN", nargs="*", help=about))
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says which run is continued, and how."""
+    complete_runs(group(parser, INPUT).add_argument("run", metavar="RUN", help=_RUN))
+    add_pool_option(parser, "the pool of workers (default: the run's)")
+    add_config_options(parser)
+    add_trace_options(parser)
+    add_options(parser, Budget, "budget")
+    add_options(parser, RunSettings, "run", only=_CHANGEABLE)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
     from wfdsl.interpreter.journal_file import default_path
 
-    actions = {"resume": _resume, "redo": _redo, "show": _show, "rm": _remove, "export": _export}
-    return actions.get(args.action, _list)(default_path(), args)
+    return int(args.act(default_path(), args))
 
 
 def _show(path: Path, args: argparse.Namespace) -> int:
-    """Print the record; a terminal shows what the Markdown means."""
+    """Show everything that happened in a run, as Markdown."""
     from wfdsl.cli.display.consoles import stdout_console
     from wfdsl.interpreter.journal_reading import full_id, run_of
     from wfdsl.viewer.markdown import markdown_of
@@ -121,6 +138,7 @@ def _show(path: Path, args: argparse.Namespace) -> int:
 
 
 def _remove(path: Path, args: argparse.Namespace) -> int:
+    """Remove runs and their calls."""
     from wfdsl.interpreter.journal_reading import full_id, remove, summaries
 
     if bool(args.runs) == (args.days is not None):
@@ -134,7 +152,10 @@ def _remove(path: Path, args: argparse.Namespace) -> int:
 
 
 def _export(path: Path, args: argparse.Namespace) -> int:
-    """Print the records; those that cannot be read are named, and make the exit code 2."""
+    """Print run records as JSON, one a line.
+
+    Those that cannot be read are named, and make the exit code 2.
+    """
     from wfdsl.interpreter.journal_reading import full_id, run_of, summaries
 
     code = OK
@@ -180,8 +201,8 @@ def _line_of(runs: Sequence[RunSummary]) -> tuple[str, ...]:
         first.origin["evaluation"] if many else first.id,
         time.strftime("%Y-%m-%d %H:%M", time.localtime(runs[-1].created)),
         ", ".join(f"{number:,} {status}" for status, number in statuses.most_common()) if many else first.status,
-        _short(", ".join(sorted({run.by for run in runs})), _LONGEST_WORD),
-        _short(first.pool, _LONGEST_WORD),
+        shorten(", ".join(sorted({run.by for run in runs})), width=_LONGEST_WORD, measure=len),
+        shorten(first.pool, width=_LONGEST_WORD, measure=len),
         f"{sum(run.charged.calls for run in runs):,}",
         f"{'<=' if is_bound else ''}{dollars(usd)}" if usd else "",
         f"an evaluation: {len(runs):,} runs" if many else first.title,
@@ -196,68 +217,19 @@ def _table(lines: Sequence[tuple[str, ...]]) -> list[str]:
     widths[-1] = max(columns - sum(widths[:-1]) - 2 * len(widths[:-1]), len(_HEAD[-1]))
     return [
         "  ".join(
-            cell.rjust(width) if head in _RIGHT else _short(cell, width).ljust(width)
+            cell.rjust(width) if head in _RIGHT else shorten(cell, width=width, measure=len).ljust(width)
             for head, cell, width in zip(_HEAD, line, widths, strict=True)
         ).rstrip()
         for line in shown
     ]
 
 
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-def _configure_resume(parser: argparse.ArgumentParser) -> None:
+def _resume(path: Path, args: argparse.Namespace) -> int:
     """Resume a run that was interrupted.
 
     Calls whose replies are in the journal are not made again. What was spent before counts towards the budget. If the
     run is done, its answer is printed. Workflow, question, pool and Conductor are the run's.
     """
-    complete_runs(parser.add_argument("run", metavar="RUN", help=_RUN))
-    _add_options(parser)
-
-
-def _configure_redo(parser: argparse.ArgumentParser) -> None:
-    """Ask one step of a run again, and the steps that depend on it, in a new run.
-
-    Kept replies are not paid for again, and the budget counts from zero. In a Conductor's run, --round says which round
-    has the step; the Conductor is asked again for the rounds after it. Pool, workflow, Conductor and question are the
-    run's.
-    """
-    asked = group(parser, INPUT)
-    complete_runs(asked.add_argument("run", metavar="RUN", help=_RUN))
-    asked.add_argument("--step", metavar="STEP", required=True, help="the name or index of the step")
-    asked.add_argument("--round", type=count_or_zero, metavar="N", help="of a Conductor's run: the round, from 0")
-    asked.add_argument("--subtask", type=some_text, metavar="TEXT", help="what the step is to do instead")
-    asked.add_argument("--worker", metavar="NAME|INDEX", help="the worker that is to do it")
-    group(parser, OUTPUT).add_argument(
-        "--dry-run", action="store_true", help="call no worker: print what is asked again and the most that it costs"
-    )
-    _add_options(parser)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_pool_option(parser, "the pool of workers (default: the run's)")
-    add_config_options(parser, parameters=False)
-    add_trace_options(parser)
-    add_options(parser, Budget, "budget")
-    add_options(parser, RunSettings, "run", only=_CHANGEABLE)
-
-
-class _Found(NamedTuple):
-    """A run of the journal, and who continues it."""
-
-    run_id: str
-    request: RunRequest
-    experiment: Experiment
-    """What the options say."""
-    pool: Pool
-    policy: Policy | None
-    """Who answered the question: a Conductor or a policy of one's own; None: a workflow did."""
-
-
-def _resume(path: Path, args: argparse.Namespace) -> int:
-    """Resume the run and print its answer."""
     from wfdsl.interpreter.journal_reading import full_id, run_of
 
     require_no_parameters(args, _KEPT)
@@ -266,60 +238,70 @@ def _resume(path: Path, args: argparse.Namespace) -> int:
         print_now(f"run {before.id} is done: this is its answer")
         print_run(before, as_json=args.json)
         return 0
-    found = _found(path, args)
+    experiment = experiment_of(args)
     for call in before.lost if before.status != "running" else ():  # one that is running will be refused
         charge = f"up to {call.tokens} tokens" + (f", {dollars(call.usd)}" if call.usd else "")
         where = "/".join(map(str, call.path))
         print_now(f"step {where}, {call.worker_name}: was in flight; stays charged at {charge}")
-    return _continue(path, found, args)
+    return _continue(path, before.id, experiment, args)
 
 
 def _redo(path: Path, args: argparse.Namespace) -> int:
-    """Redo the step and print the new answer."""
+    """Ask one step of a run again, and the steps that depend on it, in a new run.
+
+    Kept replies are not paid for again, and the budget counts from zero. In a Conductor's run, --round says which round
+    has the step; the Conductor is asked again for the rounds after it. Pool, workflow, Conductor and question are the
+    run's.
+    """
+    from wfdsl.cli.run import show_estimate
     from wfdsl.conductor.conductor import Conductor
     from wfdsl.interpreter.execution import require_runnable
-    from wfdsl.interpreter.journal_reading import request_of
+    from wfdsl.interpreter.journal_reading import full_id
     from wfdsl.interpreter.redoing import prepare_redo
 
     require_no_parameters(args, _KEPT)
-    found = _found(path, args)
-    pool = found.pool
+    experiment, run_id = experiment_of(args), full_id(path, args.run)
+    request, pool, policy = _asked_again(path, run_id, experiment)
     worker = None if args.worker is None else pool.called(args.worker)
     if args.worker is not None and worker is None:
         raise UsageError(f"pool {pool.name!r} has no worker {args.worker!r}: its workers are {', '.join(pool.names)}")
-    step, asked = args.step, {"round_number": args.round, "subtask": args.subtask, "worker": worker}
-    prepared = prepare_redo(path, found.run_id, step, **asked)
-    require_runnable(prepared.workflow, pool, found.request.config.max_depth)
-    has_later = isinstance(found.policy, Conductor) and args.round < found.policy.settings.max_rounds
-    if not _is_told(prepared, prepared.estimate(pool), args, has_later=has_later):
+    prepared = prepare_redo(path, run_id, args.step, round_number=args.round, subtask=args.subtask, worker=worker)
+    require_runnable(prepared.workflow, pool, request.config.max_depth)
+    has_later = isinstance(policy, Conductor) and args.round < policy.settings.max_rounds
+    found = prepared.estimate(pool)
+    if args.dry_run:
+        show_estimate(found, names=prepared.names, as_json=args.json)
+        if has_later and not args.json:
+            print("the Conductor's later rounds are asked again too; their cost is not known")
         return 0
-    new_id = prepared.start(path)
-    return _continue(path, found._replace(run_id=new_id, request=request_of(path, new_id)), args)
+    if not args.quiet:
+        print_now(_told(prepared, found, has_later=has_later))
+    return _continue(path, prepared.start(path), experiment, args)
 
 
-def _found(path: Path, args: argparse.Namespace) -> _Found:
-    """The run that the options name."""
+def _asked_again(path: Path, run_id: str, experiment: Experiment) -> tuple[RunRequest, Pool, Policy | None]:
+    """What a run was asked, the workers that continue it, and who answers: a Conductor or a policy of one's own; None:
+    a workflow does.
+    """
     from wfdsl.conductor.named import conductor_of_run, own_policy
     from wfdsl.conductor.policy import ROOT_WORKFLOW
-    from wfdsl.interpreter.journal_reading import full_id, request_of
+    from wfdsl.interpreter.journal_reading import request_of
 
-    experiment, run_id = experiment_of(args), full_id(path, args.run)
-    request, policy = request_of(path, run_id), None
+    request = request_of(path, run_id)
     pool, name = experiment.pool or pool_of_run(request), request.origin.get("solve", "")
     if file_of(name) is not None:
-        policy = own_policy(name)
-    elif request.workflow == ROOT_WORKFLOW:
-        policy = conductor_of_run(request, experiment.conductor, pool)
-    return _Found(run_id, request, experiment, pool, policy)
+        return request, pool, own_policy(name)
+    is_rooted = request.workflow == ROOT_WORKFLOW
+    return request, pool, conductor_of_run(request, experiment.conductor, pool) if is_rooted else None
 
 
-def _continue(path: Path, found: _Found, args: argparse.Namespace) -> int:
+def _continue(path: Path, run_id: str, experiment: Experiment, args: argparse.Namespace) -> int:
     """Continue the run and print its answer."""
     from wfdsl.cli.display.live import followed
     from wfdsl.conductor.policy import resume_policy
     from wfdsl.interpreter.running import resume
 
-    run_id, request, experiment, pool, policy = found
+    request, pool, policy = _asked_again(path, run_id, experiment)
     set_now = not_default(experiment.run)  # others stay as they were
     options: dict[str, Any] = {
         "journal": path,
@@ -335,20 +317,11 @@ def _continue(path: Path, found: _Found, args: argparse.Namespace) -> int:
     return 0
 
 
-def _is_told(prepared: Redo, found: RunEstimate, args: argparse.Namespace, *, has_later: bool) -> bool:
-    """Say what is asked again and what it costs at most; False if that was all that is wanted."""
-    from wfdsl.cli.run import show_estimate
-
-    if args.dry_run:
-        show_estimate(found, names=prepared.names, as_json=args.json)
-        if has_later and not args.json:
-            print("the Conductor's later rounds are asked again too; their cost is not known")
-        return False
+def _told(prepared: Redo, found: RunEstimate, *, has_later: bool) -> str:
+    """What is asked again and what it costs at most."""
     names, count = prepared.names, len(prepared.kept)
     asked = ", ".join(names[each.step] if names else f"step {each.step}" for each in found.steps)
     price = "not known" if found.usd is None else f"at most {dollars(found.usd)}"
     later = ", and the Conductor's later rounds, whose cost is not known" if has_later else ""
     free = "1 kept reply costs" if count == 1 else f"{count} kept replies cost"
-    if not args.quiet:
-        print_now(f"asked again: {asked} (cost: {price}){later}; {free} nothing")
-    return True
+    return f"asked again: {asked} (cost: {price}){later}; {free} nothing"

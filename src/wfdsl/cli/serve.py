@@ -8,8 +8,9 @@ completions for training engines, with options of its own: `wfdsl serve --score 
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wfdsl.cli.options import (
     INPUT,
@@ -23,16 +24,13 @@ from wfdsl.cli.options import (
     require_no_parameters,
     values_of,
 )
-from wfdsl.cli.output import print_json, print_now, server_log
+from wfdsl.cli.output import print_json, print_now
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import KeyLimits, RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
 from wfdsl.interpreter.budget import Budget
 from wfdsl.settings import to_table
-
-if TYPE_CHECKING:  # start-up time
-    from wfdsl.experiment import Experiment
 
 EXAMPLES = (
     "wfdsl serve --pool openai:gpt-5,openai:gpt-5-mini",
@@ -52,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group(parser, INPUT).add_argument("--score", action="store_true", help="serve rewards to training engines instead")
     add_pool_option(parser, "the workers (default: local)")
-    add_config_options(parser, parameters=False)
+    add_config_options(parser)
     add_protocol_option(parser)
     group(parser, OUTPUT).add_argument(
         "--view", action="store_true", help="also show the runs in a browser, as `wfdsl view` does"
@@ -72,10 +70,6 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment_of(args)
     if args.action == "keys":
         return _execute_keys(args, experiment.serve)
-    return _serve(experiment, args)
-
-
-def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal import Journal
     from wfdsl.interpreter.journal_file import default_path
     from wfdsl.server.app import build_app
@@ -93,35 +87,24 @@ def _serve(experiment: Experiment, args: argparse.Namespace) -> int:
         viewer = Viewer(default_path(), [Path()], experiment=experiment)
         viewer.index.live.append(live.events_of)
     models = served_models(experiment, args.workflow)
-    journal = Journal(default_path()) if experiment.run.journal else None
     allow_open_files()
-    try:
-        with listen(settings.host, settings.port) as listening:
-            app = build_app(
-                models,
-                settings,
-                keys=keys,
-                journal=journal,
-                log=server_log(quiet=args.quiet),
-                more=() if viewer is None else [viewer.mount()],
-                live=live,
-            )
-            address = address_of(listening)
+    keeping = Journal(default_path()) if experiment.run.journal else nullcontext()
+    with keeping as journal, listen(settings.host, settings.port) as listening:
+        more, log = () if viewer is None else [viewer.mount()], (lambda _: None) if args.quiet else print_now
+        app = build_app(models, settings, keys=keys, journal=journal, log=log, more=more, live=live)
+        address = address_of(listening)
 
-            def started() -> None:
-                print_now(f"{', '.join(models)} on {address}/v1")
-                if viewer is not None:
-                    print_now(f"the runs are shown on {address}{viewer.path}")
+        def started() -> None:
+            print_now(f"{', '.join(models)} on {address}/v1")
+            if viewer is not None:
+                print_now(f"the runs are shown on {address}{viewer.path}")
 
-            def ending(why: str) -> None:
-                print_now(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
-                if viewer is not None:
-                    viewer.close()
+        def ending(why: str) -> None:
+            print_now(f"{why}: ends after the requests in progress, in at most {settings.drain_s:g} s")
+            if viewer is not None:
+                viewer.close()
 
-            serve(app, listening, settings.drain_s, started, ending)
-    finally:
-        if journal is not None:
-            journal.close()
+        serve(app, listening, settings.drain_s, started, ending)
     return 0
 
 
@@ -155,13 +138,7 @@ def _execute_keys(args: argparse.Namespace, settings: ServeSettings) -> int:
             about = {field: value for field, value in to_table(limits).items() if field != "hash"}
             if args.json:
                 print_json({"name": name, **about})
-            else:
-                print(f"{name:<20}  {_shown(limits)}")
+            else:  # a limit of no dollars is one
+                told = (f"{field} {value}" for field, value in about.items() if value or field == "usd")
+                print(f"{name:<20}  {', '.join(told)}")
     return 0
-
-
-def _shown(limits: KeyLimits) -> str:
-    parts = [f"since {limits.created}" if limits.created else ""]
-    if limits.usd is not None:
-        parts.append(f"${limits.usd:g}" + ("" if limits.per == "ever" else f" per {limits.per}"))
-    return ", ".join(filter(None, parts))

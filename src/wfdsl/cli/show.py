@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wfdsl.api import Checked, read_text
 from wfdsl.cli.display.streams import print_styled, print_utf8, terminal_width
-from wfdsl.cli.inputs import add_input_options, read_checked
+from wfdsl.cli.inputs import add_input_options, analyze_input, require_workflow
 from wfdsl.cli.options import INPUT, OUTPUT, complete_runs, group, load_pool
 from wfdsl.errors import UsageError
 
@@ -76,10 +76,9 @@ def _chosen_format(asked: str | None, output: str | None) -> str:
 
 def _checked(args: argparse.Namespace) -> tuple[Checked, Options]:
     pool = load_pool(args)
-    checked = read_checked(args.file, args, pool)
-    if pool is None:
-        return checked, {}
-    return checked, {"workers": pool.labels, "conductors": pool.conductors}
+    checked = analyze_input(args.file, args, pool)
+    require_workflow(checked)
+    return checked, {} if pool is None else {"workers": pool.labels, "conductors": pool.conductors}
 
 
 def _run(name: str) -> Run:

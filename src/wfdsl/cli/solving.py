@@ -16,20 +16,19 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, TypeAlias
 
 from wfdsl.api import analyze_path
 from wfdsl.cli.display.live import listener_for, new_run_options, stopped_by_signals
-from wfdsl.cli.display.streams import OutputFailed
 from wfdsl.cli.inputs import require_workflow
 from wfdsl.cli.options import experiment_of, parameters_of, require_no_parameters
 from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised, print_now
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
-from wfdsl.conductor.named import conductor_name, named_conductor, own_policy
+from wfdsl.conductor.named import conductor_name, named_policy
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.conductor.round_log import gave_up
-from wfdsl.errors import UsageError, WfdslError
+from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, origin_of
 from wfdsl.files import read_json_lines
 from wfdsl.interpreter.budget import UNLIMITED, BudgetTracker
@@ -84,29 +83,20 @@ def remark_on_choice(solving: Solving) -> str:
 
 
 def _policy(name: str, experiment: Experiment, pool: Pool, args: argparse.Namespace) -> Policy:
-    own = file_of(name) is not None
-    if not own and not name.endswith(".wf"):
-        require_no_parameters(args, "a Conductor has no parameters")
-        return named_conductor(experiment.conductor, pool)
-    for option in options_of(ConductorConfig):
+    is_own, is_file = file_of(name) is not None, name.endswith(".wf")
+    for option in options_of(ConductorConfig) if is_own or is_file else ():
         if option.name != "model" and f"conductor.{option.name}" in args:
             raise UsageError(f"{name} is run as it is, without a Conductor: leave out {option.flag}")
-    if own:
-        require_no_parameters(args, "a policy of your own has no parameters")
-        if args.dry_run:
-            raise UsageError(f"{name} cannot say what it would ask before it runs: leave out --dry-run")
-        return own_policy(name)
-    checked = require_workflow(analyze_path(name, pool=pool, params=parameters_of(args)))
-    assert checked.workflow is not None, "require_workflow returns a workflow or raises"
-    return WorkflowPolicy(checked.workflow)
+    if is_file:
+        return WorkflowPolicy(require_workflow(analyze_path(name, pool=pool, params=parameters_of(args))))
+    require_no_parameters(args, f"{'a policy of your own' if is_own else 'a Conductor'} has no parameters")
+    if is_own and args.dry_run:
+        raise UsageError(f"{name} cannot say what it would ask before it runs: leave out --dry-run")
+    return named_policy(experiment.conductor, pool)
 
 
-class _Asked(NamedTuple):
-    """A line of the file."""
-
-    id: str | int | float
-    """The line's own, or its number."""
-    question: Question
+_Asked: TypeAlias = tuple[str | int | float, Question]
+"""A line of the file: its id or else its number, and the question."""
 
 
 def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
@@ -115,7 +105,7 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     if Path(args.out).exists() and Path(args.out).samefile(args.source):
         raise UsageError(f"--out {args.out} also holds the questions: name another file for the answers")
     answered, given_up = _before(args.out)
-    left = [asked for asked in everything if answered.get(str(asked.id)) != asked.question]
+    left = [(own, question) for own, question in everything if answered.get(str(own)) != question]
     if len(left) < len(everything) and not args.quiet:
         print_now(f"{len(everything) - len(left)} of {len(everything)} are answered already")
     if args.dry_run:
@@ -149,7 +139,7 @@ def _questions(source: str) -> list[_Asked]:
             raise UsageError(f"{place}: {error}") from None
         if str(own) in found:
             raise UsageError(f"{place}: has the id {own!r}, which another line has already; ids must be unique")
-        found[str(own)] = _Asked(own, question)
+        found[str(own)] = own, question
     return list(found.values())
 
 
@@ -199,7 +189,6 @@ class _Batch:
         """
         experiment, policy, waiting = self.solving.experiment, self.solving.policy, iter(asked)
         budget, most = experiment.budget, experiment.run.concurrency
-        refused: list[WfdslError | OutputFailed] = []
         with Journal() if experiment.run.journal else nullcontext() as journal:
             options = new_run_options(experiment, self.solving.origin)
             options |= {"journal": journal, "concurrency": None}
@@ -210,45 +199,45 @@ class _Batch:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(min(experiment.run.parallel, len(asked))):
                             group.create_task(self._take(waiting, options))
-                except* (WfdslError, OutputFailed) as several:
-                    refused += [error for error in several.exceptions if not isinstance(error, ExceptionGroup)]
-        if refused:
-            raise refused[0]
+                except BaseExceptionGroup as several:  # what stops one question stops all
+                    raise several.exceptions[0] from None
 
     async def _take(self, waiting: Iterator[_Asked], options: RunOptions) -> None:
         solving = self.solving
         for asked in waiting:
             if self.spent:
                 return
-            own: RunOptions = {**options, "run_id": self._run_id(asked)}
-            own["on_event"] = listener_for(None, otel=self.args.otel, origin=solving.origin)
+            own, question = asked
+            heard = listener_for(None, otel=self.args.otel, origin=solving.origin)
+            asked_with: RunOptions = {**options, "run_id": self._run_id(own, question), "on_event": heard}
             try:
-                solution = await solving.policy.solve(asked.question, solving.pool, **own)
+                solution = await solving.policy.solve(question, solving.pool, **asked_with)
             except BudgetExhausted as error:
                 self.spent = advised(error, _AGAIN)
             except RunFailed as error:
                 self.failures += 1
                 why, lost = advised(error, _AGAIN), {_GIVEN_UP: True} if gave_up(error.run) else {}
                 self._write(asked, {"answer": None, "error": why, "run": error.run.to_dict(), **lost})
-                print_now(f"{asked.id}: {why}")
+                print_now(f"{own}: {why}")
             else:
                 self._write(asked, solution.to_dict())
 
-    def _run_id(self, asked: _Asked) -> str:
+    def _run_id(self, own: str | int | float, question: Question) -> str:
         policy = self.solving.policy
-        parts: list[Any] = [str(Path(self.args.out).resolve()), str(asked.id), asked.question]
+        parts: list[Any] = [str(Path(self.args.out).resolve()), str(own), question]
         if isinstance(policy, WorkflowPolicy):
             parts.append(workflow_to_list(policy.workflow))
         elif isinstance(policy, Conductor):
             parts += [policy.entry.model, policy.settings.prompt.hash]
         else:
             parts.append(self.solving.origin["solve"])
-        parts.append(self.given_up[str(asked.id)])
+        parts.append(self.given_up[str(own)])
         return f"solve-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
     def _write(self, asked: _Asked, result: dict[str, Any]) -> None:
         """Write a line of JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
-        line = as_unicode(json.dumps({"id": asked.id, "question": asked.question, **result}, ensure_ascii=False))
+        own, question = asked
+        line = as_unicode(json.dumps({"id": own, "question": question, **result}, ensure_ascii=False))
         try:
             left = f"{line}\n".encode()
             while left:

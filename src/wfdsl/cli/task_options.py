@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from wfdsl.cli.options import INPUT, count, count_or_zero, group
+from wfdsl.cli.options import INPUT, argument, count, group
 from wfdsl.errors import UsageError
 
 if TYPE_CHECKING:  # start-up time: tasks import pydantic
@@ -21,7 +21,7 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--limit", type=count, metavar="N", help="at most N tasks of each --tasks, the first ones")
     asked.add_argument(
         "--sample-seed",
-        type=count_or_zero,
+        type=argument(int, least=0),
         metavar="N",
         help="draw the tasks of --limit with this seed instead of taking the first; for a gym: which questions it asks",
     )
@@ -55,7 +55,13 @@ def tasks_of(args: argparse.Namespace) -> list[Task]:
     """
     if not args.tasks:
         raise UsageError("give --tasks: FILE.jsonl, a data set or gym/seven")
-    formats = _answer_formats(args) if "answer_format" in args else None
+    formats = None
+    if "answer_format" in args:
+        from wfdsl.tasks.task import ANSWER_FORMATS
+
+        formats = dict(ANSWER_FORMATS) if args.protocol != "paper" else {}
+        if args.answer_format is not None:
+            formats = dict.fromkeys(ANSWER_FORMATS, args.answer_format)
     found = [task for name in args.tasks for task in read_tasks(name, args, args.sample_seed, formats)]
     if not found:
         raise UsageError(f"--tasks {' '.join(args.tasks)}: there are no tasks")
@@ -81,11 +87,3 @@ def read_tasks(
         columns=parse_mapping(args.map) if args.map else None,
         answer_formats=answer_formats,
     )
-
-
-def _answer_formats(args: argparse.Namespace) -> dict[str, str]:
-    from wfdsl.tasks.task import ANSWER_FORMATS
-
-    if args.answer_format is not None:
-        return dict.fromkeys(ANSWER_FORMATS, args.answer_format)
-    return {} if args.protocol == "paper" else dict(ANSWER_FORMATS)

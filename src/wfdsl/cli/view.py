@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, ServeSettings, "serve", only=["port"], title=OUTPUT, port=_PORT)
     add_pool_option(parser, "the pool to ask steps again with, and of the playground (default: the one of the run)")
-    add_config_options(parser, parameters=False)
+    add_config_options(parser)
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from wfdsl.api import Checked
 from wfdsl.interpreter.record import Run, StepRecord
@@ -108,20 +108,13 @@ def rounds_of(runs: Iterable[Run]) -> tuple[RoundLog, ...]:
     return tuple(RoundLog.from_dict(plain) for run in runs for plain in run.settings.get(KEY, ()))
 
 
-class Round(NamedTuple):
-    """A run inside a Conductor's step, with the log of its round and those of later rounds that ran nothing."""
-
-    number: int
-    """From 0; each later one is a revision."""
-    run: Run
-    logs: tuple[RoundLog, ...]
-
-
-def rounds_inside(step: StepRecord) -> Iterator[Round]:
-    """The rounds of a Conductor's step that ran something, in order."""
+def rounds_inside(step: StepRecord) -> Iterator[tuple[int, Run, tuple[RoundLog, ...]]]:
+    """The rounds of a Conductor's step that ran something, in order: the number, from 0; the run; the logs of this
+    round and of later ones that ran nothing.
+    """
     for place, run in enumerate(step.nested):
         logs = rounds_of([run])
-        yield Round(logs[0].round if logs else place, run, logs)
+        yield logs[0].round if logs else place, run, logs
 
 
 def gave_up(run: Run) -> bool:

@@ -183,7 +183,7 @@ class Rounds:
         if factor is None or not self._runs:
             return ""
         both = (self._runs[0].workflow, workflow)
-        first, wanted = (len(each) if counts_all else graph_of(each).calls for each in both)
+        first, wanted = (len(each) if counts_all else len(graph_of(each).live) for each in both)
         if wanted <= factor * first:
             return ""
         return f"the revision makes {wanted} calls, more than {factor:g} times the {first} of round 0"

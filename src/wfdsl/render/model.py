@@ -146,7 +146,7 @@ class Drawing:
     @property
     def summary(self) -> str:
         """The shape in one line."""
-        graph, dead = self.graph, len(self.workflow) - self.graph.calls
+        graph, dead = self.graph, len(self.workflow) - len(self.graph.live)
         parts = [counted(len(self.workflow), "step"), graph.topology, f"depth {graph.depth}", f"width {graph.width}"]
         return " · ".join([*parts, f"{dead} dead"] if dead else parts)
 

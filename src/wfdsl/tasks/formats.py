@@ -49,8 +49,6 @@ class Format:
     """How the rows of one data set are read."""
 
     name: str
-    summary: str
-    """The data sets that have it, for the list of formats."""
     read: Reader
     signatures: tuple[str, ...]
     """Columns, joined by commas: a row with all columns of one of these has the format."""
@@ -143,44 +141,40 @@ def _boxed(solution: str, last: re.Match[str]) -> str:
 
 
 _KNOWN = (
-    Format("wfdsl", "tasks as `wfdsl data convert` writes them", own_task, ("id,question,gold,kind",)),
-    Format("fields", "columns with the names of a task's fields", named_task, ("question,gold",), named_by_file=True),
-    Format("math500", "MATH-500", _answered("math"), ("problem,solution,answer,subject,level,unique_id",)),
-    Format("math", "MATH", _answered("math"), ("problem,solution,level",)),
-    Format("gsm8k", "GSM8K", _answered("math"), ("question,answer",), {"answer": "####"}),
-    Format("svamp", "SVAMP", _svamp, ("Body,Question,Answer",)),
+    Format("wfdsl", own_task, ("id,question,gold,kind",)),
+    Format("fields", named_task, ("question,gold",), named_by_file=True),
+    Format("math500", _answered("math"), ("problem,solution,answer,subject,level,unique_id",)),
+    Format("math", _answered("math"), ("problem,solution,level",)),
+    Format("gsm8k", _answered("math"), ("question,answer",), {"answer": "####"}),
+    Format("svamp", _svamp, ("Body,Question,Answer",)),
     Format(
-        "rlpr",
-        "RLPR, WebInstruct-verified",
+        "rlpr",  # and WebInstruct-verified
         _answered(domain="text"),
         ("prompt,reward_model,extra_info", "question,answer,answer_type"),
         {"extra_info": "answer_type"},
     ),
     Format(
-        "trainer",
-        "AIME; rows of verl, PRIME, DAPO, slime, OpenRLHF, verifiers, TRL; questions with answers",
+        "trainer",  # AIME; rows of verl, PRIME, DAPO, slime, OpenRLHF, verifiers, TRL; questions with answers
         _answered(),
         tuple(f"{question},{gold}" for question in _QUESTIONS for gold in _GOLDS),
         named_by_file=True,
     ),
-    Format("arc", "ARC, CommonsenseQA", _answered("choice"), ("question,choices,answerKey",)),
-    Format("triviaqa", "TriviaQA", _answered(), ("question,question_id,answer",), {"answer": "aliases"}),
+    Format("arc", _answered("choice"), ("question,choices,answerKey",)),  # and CommonsenseQA
+    Format("triviaqa", _answered(), ("question,question_id,answer",), {"answer": "aliases"}),
     Format(
         "mmlu",
-        "MMLU, MMLU-Pro",
         _answered("choice"),
         ("question,choices,answer", "question,options,answer", "question,A,B,C,D,answer"),
     ),
-    Format("gpqa", "GPQA", _gpqa, ("Question,Correct Answer,Incorrect Answer 1",)),
+    Format("gpqa", _gpqa, ("Question,Correct Answer,Incorrect Answer 1",)),
     Format(
         "livecodebench",
-        "LiveCodeBench code generation, also its lite versions",
         code_formats.livecodebench,
         ("question_content,question_id,public_test_cases,private_test_cases",),
     ),
-    Format("humaneval", "HumanEval", code_formats.humaneval, ("task_id,prompt,entry_point,canonical_solution,test",)),
-    Format("mbpp", "MBPP, full and sanitized", code_formats.mbpp, ("task_id,code,test_list",)),
-    Format("bigcodebench", "BigCodeBench", code_formats.bigcodebench, ("task_id,complete_prompt,entry_point,test",)),
+    Format("humaneval", code_formats.humaneval, ("task_id,prompt,entry_point,canonical_solution,test",)),
+    Format("mbpp", code_formats.mbpp, ("task_id,code,test_list",)),
+    Format("bigcodebench", code_formats.bigcodebench, ("task_id,complete_prompt,entry_point,test",)),
 )
 
 FORMATS: dict[str, Format] = {known.name: known for known in _KNOWN}

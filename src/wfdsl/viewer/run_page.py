@@ -193,10 +193,10 @@ def workflow_in(run: Run) -> Workflow:
     """
     if run.workflow != ROOT_WORKFLOW:
         return run.workflow
-    rounds = list(rounds_inside(run.steps[0]))
-    if not rounds:
+    workflows = [inside.workflow for _, inside, _ in rounds_inside(run.steps[0])]
+    if not workflows:
         raise HTTPException(404, f"No workflow ran in run {run.id}.")
-    return rounds[-1].run.workflow
+    return workflows[-1]
 
 
 _EXPORTS: Final[dict[str, tuple[Callable[[Run], str], str]]] = {

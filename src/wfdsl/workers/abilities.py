@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-from wfdsl.errors import UsageError
-from wfdsl.protocols import PROBE, Call, Message, Reply, Worker, WorkerFailure
+from wfdsl.errors import UsageError, WfdslError
+from wfdsl.protocols import PROBE, Call, Message, Reply, Worker
 from wfdsl.workers.call_settings import dialect_of
 from wfdsl.workers.endings import ENDINGS, is_blank
 from wfdsl.workers.entry import WorkerEntry
@@ -19,6 +20,7 @@ LONGEST_WAIT_S = 60.0
 _FEW_TOKENS: Final = 16
 """OpenAI's APIs take no smaller limit."""
 _TOKENS: Final = 64
+"""Enough for a model that must think a little before it says anything. Our choice."""
 _CONTEXT_TOKENS: Final = 8000
 """What is tried where no context is stated: about what three visible replies of the usual length need. Our choice."""
 _FILLER: Final = "one two three four five six seven eight nine ten\n"
@@ -37,6 +39,9 @@ _TOOL: Final = {
         "parameters": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
     },
 }
+
+
+_PROBED: Final = Call(({"role": "user", "content": PROBE},), settings={"max_tokens": _TOKENS})
 
 
 class Ability(NamedTuple):
@@ -58,12 +63,10 @@ _Trial: TypeAlias = tuple[Call, _Shown]
 def price_bound(entry: WorkerEntry) -> tuple[int, float | None]:
     """The requests that `abilities_of` makes, and the most that they cost in US dollars; None: no price is known."""
     calls = [trial[0] for trial in _trials(entry).values() if trial is not None]
-    usd = 0.0
-    for call in calls:
-        texts = [entry.system_prompt, str(call.settings), *(message["content"] for message in call.messages)]
-        input_bytes = sum(len(text.encode()) for text in texts)  # a token is at least one byte
-        usd += entry.most_usd(input_bytes, _TOKENS + (entry.thinking_budget or 0)) or 0.0
-    return len(calls), None if entry.prices is None else usd
+    sizes = [len(f"{entry.system_prompt}{call.settings}{call.messages}".encode()) for call in calls]
+    # A token is at least one byte.
+    usd = [entry.most_usd(size, _TOKENS + (entry.thinking_budget or 0)) or 0.0 for size in sizes]
+    return len(calls), None if entry.prices is None else sum(usd)
 
 
 async def abilities_of(entry: WorkerEntry, worker: Worker) -> list[Ability]:
@@ -77,13 +80,26 @@ async def _tried(name: str, worker: Worker, trial: _Trial | None) -> Ability:
         return Ability(name, ok=None, message="not known to this provider")
     (call, shown), pieces = trial, list[str]()
     try:
-        async with asyncio.timeout(LONGEST_WAIT_S):
-            reply = await worker(call._replace(on_delta=pieces.append))
-    except TimeoutError:
-        return Ability(name, ok=False, message=f"no complete reply within {LONGEST_WAIT_S:g} s")
-    except (WorkerFailure, UsageError) as error:
+        return Ability(name, *shown(await asked(worker, call, pieces.append), pieces))
+    except WfdslError as error:
         return Ability(name, ok=False, message=str(error))
-    return Ability(name, *shown(reply, pieces))
+
+
+async def asked(worker: Worker, call: Call = _PROBED, on_delta: Callable[[str], None] = lambda _: None) -> Reply:
+    """A worker's reply, which is asked for as `run` does: in a stream.
+
+    Raises:
+        WfdslError: why there is none, whatever a worker of another package raises.
+    """
+    try:
+        async with asyncio.timeout(LONGEST_WAIT_S):
+            return await worker(call._replace(on_delta=on_delta))
+    except TimeoutError:
+        raise WfdslError(f"no complete reply within {LONGEST_WAIT_S:g} s") from None
+    except WfdslError:
+        raise
+    except Exception as error:
+        raise WfdslError(f"{type(error).__name__}: {error}") from error
 
 
 def _trials(entry: WorkerEntry) -> Mapping[str, _Trial | None]:
@@ -100,9 +116,9 @@ def _trials(entry: WorkerEntry) -> Mapping[str, _Trial | None]:
         "history": (_call(("user", PROBE), ("assistant", "ok"), ("user", PROBE)), _answered),
         "alternation": (_call(("user", "Be brief."), ("user", PROBE)), _answered),
         "streaming": (_call(("user", _MANY)), _streamed),
-        "natural end": (_call(("user", PROBE)), _ends_as("stop")),
-        "token limit": (_call(("user", _MANY), max_tokens=_FEW_TOKENS), _ends_as("length", "out_of_tokens")),
-        "context": (_call(("user", long)), _has_read(words)),
+        "natural end": (_PROBED, partial(_ended, ["stop"])),
+        "token limit": (_call(("user", _MANY), max_tokens=_FEW_TOKENS), partial(_ended, ["length", "out_of_tokens"])),
+        "context": (_call(("user", long)), partial(_has_read, words)),
         "grammar": (_call(("user", PROBE), grammar=grammar), _wrote_by_grammar),
         "tools": (_call(("user", "Look up the word ok."), tools=[_TOOL], tool_choice="required"), _called),
     }
@@ -116,7 +132,7 @@ def _call(*said: tuple[str, str], **settings: object) -> Call:
 
 
 def _answered(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
-    return not is_blank(reply.text) or reply.finish == "out_of_tokens", _quoted(reply)
+    return not is_blank(reply.text) or reply.finish == "out_of_tokens", quoted(reply)
 
 
 def _streamed(reply: Reply, pieces: Sequence[str]) -> tuple[bool, str]:
@@ -125,37 +141,32 @@ def _streamed(reply: Reply, pieces: Sequence[str]) -> tuple[bool, str]:
     return len(pieces) > 1, f"the reply came in {len(pieces)} piece{'' if len(pieces) == 1 else 's'}"
 
 
-def _ends_as(*good: str) -> _Shown:
-    """Whether a reply ends in a way that is known, and that is the right one."""
-
-    def shown(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
-        known = reply.ending.lower() in [word for words in ENDINGS.values() for word in words]
-        what = "is" if known else "is not a known word, and counts as"
-        return reply.finish in good, f'the ending "{reply.ending}" {what} {reply.finish}'
-
-    return shown
+def _ended(good: Sequence[str], reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
+    """Whether a reply ends in a way that is known, and that is a good one."""
+    known = reply.ending.lower() in [word for words in ENDINGS.values() for word in words]
+    what = "is" if known else "is not a known word, and counts as"
+    return reply.finish in good, f'the ending "{reply.ending}" {what} {reply.finish}'
 
 
-def _has_read(words: int) -> _Shown:
+def _has_read(words: int, reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
     """Whether the server counts at least as many tokens as there were words: some cut what is too long, silently."""
-
-    def shown(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
-        read = reply.usage.input_tokens
-        return read >= words - _FILLER_WORDS, f"{words} words were sent, and {read} tokens read"
-
-    return shown
+    read = reply.usage.input_tokens
+    return read >= words - _FILLER_WORDS, f"{words} words were sent, and {read} tokens read"
 
 
 def _wrote_by_grammar(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
     applied = reply.text.strip() == _WRITTEN_BY_GRAMMAR
-    return applied, "applied" if applied else f"ignored: {_quoted(reply)}; check grammar_field and grammar_dialect"
+    return applied, "applied" if applied else f"ignored: {quoted(reply)}; check grammar_field and grammar_dialect"
 
 
 def _called(reply: Reply, _: Sequence[str]) -> tuple[bool, str]:
     names = ", ".join(each.name for each in reply.tool_calls)
-    return bool(names), f"called {names}" if names else f"called none, although one was required: {_quoted(reply)}"
+    return bool(names), f"called {names}" if names else f"called none, although one was required: {quoted(reply)}"
 
 
-def _quoted(reply: Reply) -> str:
-    said = " ".join(reply.text.split())
-    return f'"{said[:60]}"' if said else f"no text ({reply.finish})"
+def quoted(reply: Reply) -> str:
+    """The beginning of a reply's text, or why there is none."""
+    if said := " ".join(reply.text.split()):
+        return f'"{said[:60]}{"..." if len(said) > 60 else ""}"'
+    only = f": perhaps its first {_TOKENS} tokens are only thinking" if reply.finish == "out_of_tokens" else ""
+    return f"no text ({reply.finish}){only}"

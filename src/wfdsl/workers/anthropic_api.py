@@ -11,10 +11,9 @@ import anthropic
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, ToolCall, Usage, Worker, WorkerFailure
 from wfdsl.workers.call_settings import Sampling, split_system
-from wfdsl.workers.endings import word_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_reply import count, mapping, mappings, text
-from wfdsl.workers.http_worker import Answer, HttpWorker, Sdk, connection_of
+from wfdsl.workers.http_worker import Answer, Connection, HttpWorker, Sdk
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.tool_calls import anthropic_messages, anthropic_tools
 
@@ -34,7 +33,7 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
             f'worker "{entry.name}": thinking_budget is 0 (no thinking) or at least {_LEAST_THINKING_TOKENS} '
             f"tokens at Anthropic, not {entry.thinking_budget}"
         )
-    return HttpWorker(entry, MessagesAnswer, connection_of(entry, _USUAL, _SDK))
+    return HttpWorker(entry, MessagesAnswer, Connection(entry, _SDK, _USUAL))
 
 
 def _output(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
@@ -66,7 +65,6 @@ class MessagesAnswer(Answer):
             thinks = budget > 0 and not asked.tools
             thinking = {"type": "enabled", "budget_tokens": budget} if thinks else {"type": "disabled"}
         return {
-            "model": entry.model,
             "system": system or None,
             "messages": anthropic_messages(messages),
             "max_tokens": asked.max_tokens + (budget or 0),
@@ -74,40 +72,33 @@ class MessagesAnswer(Answer):
             "thinking": thinking,
             "output_config": _output(entry, asked) or None,
             **anthropic_tools(call.settings),
-            "stream": call.on_delta is not None or None,
             # A model that thinks takes neither; a temperature is at most 1.
             "temperature": None if budget or temperature is None else min(temperature, 1.0),
             "top_p": None if budget else asked.top_p,
-            **entry.extra_body,
         }
 
-    def _whole(self, body: Mapping[str, Any]) -> None:
+    def whole(self, body: Mapping[str, Any]) -> None:
+        """Take in the answer all at once."""
         if not isinstance(body.get("content"), list):
             raise WorkerFailure("the server sent a message without any content", retryable=True)
         for index, block in enumerate(mappings(body["content"])):
             self._begin(index, block)
             self.said.append(text(block.get("text")) if block.get("type") == "text" else "")
-        self._take(body)
+        self._take(body, body.get("stop_reason"))
 
-    def _piece(self, event: Mapping[str, Any]) -> str:
-        kind, delta, index = event.get("type"), mapping(event.get("delta")), event.get("index")
-        self._take(mapping(event.get("message")))
-        self._take({**delta, "usage": event.get("usage")})
+    def piece(self, event: Mapping[str, Any]) -> str:
+        """Take in an event of a stream; the text that it adds."""
+        delta, index = mapping(event.get("delta")), event.get("index")
+        for part in (mapping(event.get("message")), {**delta, "usage": event.get("usage")}):
+            self._take(part, part.get("stop_reason"))
         self._begin(index, mapping(event.get("content_block")))
         if isinstance(index, int) and index in self.calls:
             call = self.calls[index]
             self.calls[index] = call._replace(arguments=call.arguments + text(delta.get("partial_json")))
         self.complete = self.ending != ""
-        self.counted = self.counted or kind == "message_stop" or (self.complete and bool(event.get("usage")))
         new = text(delta.get("text")) if delta.get("type") == "text_delta" else ""
         self.said.append(new)
         return new
-
-    def _take(self, message: Mapping[str, Any]) -> None:
-        self.model = text(message.get("model")) or self.model
-        self.ending = word_of(message.get("stop_reason")) or self.ending
-        # Later counts replace earlier ones, unless there is nothing in them.
-        self.counts |= {name: value for name, value in mapping(message.get("usage")).items() if value is not None}
 
     def _begin(self, index: Any, block: Mapping[str, Any]) -> None:
         """Take in a block, with its place in the message."""

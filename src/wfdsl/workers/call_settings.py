@@ -50,10 +50,7 @@ def as_content(messages: Sequence[Message]) -> tuple[Message, ...]:
 
     Their tokenizers read `<|im_end|>` inside a text as the end of its message. A space makes it text: `< |im_end|>`.
     """
-    changed = [message.copy() for message in messages]
-    for message in changed:
-        message["content"] = _CONTROL_TOKEN.sub(r"\g<0> ", message["content"])
-    return tuple(changed)
+    return tuple({**message, "content": _CONTROL_TOKEN.sub(r"\g<0> ", message["content"])} for message in messages)
 
 
 def sampling(entry: WorkerEntry, call: Call) -> Sampling:
@@ -115,18 +112,6 @@ def dialect_of(entry: WorkerEntry) -> GrammarDialect:
     Raises:
         UsageError: it takes none, and would leave one out without a word.
     """
-    require_grammar(entry)
-    if entry.grammar_dialect != "auto":
-        return entry.grammar_dialect
-    return "llguidance" if entry.provider == "transformers" else "gbnf"
-
-
-def require_grammar(entry: WorkerEntry) -> None:
-    """Refuse a worker whose model takes no grammar.
-
-    Raises:
-        UsageError: it takes none.
-    """
     hosted = entry.provider == "openai" and (entry.base_url is None or entry.api == "responses")
     if hosted or entry.provider in ("anthropic", "google", "function"):
         who = "the responses API" if entry.api == "responses" else entry.provider
@@ -134,10 +119,18 @@ def require_grammar(entry: WorkerEntry) -> None:
             f'worker "{entry.name}": {who} takes no grammar; leave the grammar out, '
             f"or use a local model or a server of your own (base_url)"
         )
+    if entry.grammar_dialect != "auto":
+        return entry.grammar_dialect
+    return "llguidance" if entry.provider == "transformers" else "gbnf"
 
 
 def with_grammar(entry: WorkerEntry, body: Mapping[str, Any], grammar: str) -> dict[str, Any]:
-    """The further fields of a request to an entry's server, with a grammar under the name that the server knows."""
+    """The body of a request to an entry's server, with a grammar under the name that the server knows.
+
+    Raises:
+        UsageError: the server takes none.
+    """
+    dialect_of(entry)
     field = "grammar" if entry.grammar_field == "auto" else entry.grammar_field
     if field != "structured_outputs":
         return {**body, field: grammar}

@@ -53,15 +53,12 @@ the reply was broken off.
 _MEANING: Final = {word: finish for finish, words in ENDINGS.items() for word in words}
 
 
-def finish_of(word: str) -> Finish:
-    """What a provider's word for the end of a reply means; no word is the normal end of a whole reply."""
-    plain = word.strip().lower().partition(":")[0]
-    return _MEANING.get(plain, "broken_off") if plain else "stop"
-
-
 def ended(said: str, word: str, *, refusal: bool = False, tools: bool = False, thinking: bool = False) -> Finish:
-    """How a reply ended, of which `said` is the text: one without a text is no answer, whatever the word."""
-    finish = finish_of(word)
+    """How a reply ended, of which `said` is the text: one without a text is no answer, whatever the provider's word. No
+    word is the normal end of a whole reply.
+    """
+    plain = word.strip().lower().partition(":")[0]
+    finish: Finish = _MEANING.get(plain, "broken_off") if plain else "stop"
     if finish in ("filtered", "broken_off", "refusal") or not is_blank(said):
         return finish
     if refusal:

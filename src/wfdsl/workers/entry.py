@@ -162,11 +162,6 @@ class WorkerEntry(_Strict):
     fallback: str | None = None
     """The name of the worker of this pool that is called when this one has failed for good."""
 
-    @property
-    def label(self) -> str:
-        """What pictures call it: its name, and whether it is simulated."""
-        return f"{self.name} (simulated)" if SIMULATED in self.tags or self.provider == "scripted" else self.name
-
     @field_validator("name")
     @classmethod
     def _name_is_printable(cls, name: str) -> str:

@@ -24,8 +24,6 @@ class FunctionWorker:
     To have a call tried again, the function raises a retryable `WorkerFailure`.
     """
 
-    __slots__ = ("_function",)
-
     def __init__(self, function: ChatFunction) -> None:
         self._function = function
 
@@ -65,27 +63,21 @@ def function_members(
     Raises:
         UsageError: a function is not async, or there are not as many names or descriptions as functions.
     """
-    for function in functions:
-        _check_async(function)
+    for each in functions:
+        what, call = _name(each), type(each).__call__
+        if inspect.isasyncgenfunction(each) or inspect.isasyncgenfunction(call):
+            raise UsageError(f"{what} is a generator; a worker function returns its whole text, without `yield`")
+        if not inspect.iscoroutinefunction(each) and not inspect.iscoroutinefunction(call):
+            raise UsageError(f"a worker function must be async: write `async def {what}(messages)`")
     named = names if names is not None else _distinct([_name(function) for function in functions])
     described = descriptions if descriptions is not None else [""] * len(functions)
     for what, given in (("names", named), ("descriptions", described)):
         if len(given) != len(functions):
             raise UsageError(f"{len(functions)} functions need {len(functions)} {what}; there are {len(given)}")
-    free = Prices(input=0.0, output=0.0)
-    same = {"provider": "function", "prices": free, "retries": 0}
-    entries = [
-        build_model(WorkerEntry, {**same, "name": name, "description": description}, f"worker {name!r}")
-        for name, description in zip(named, described, strict=True)
-    ]
-    return [(entry, FunctionWorker(function)) for entry, function in zip(entries, functions, strict=True)]
-
-
-def _check_async(function: ChatFunction) -> None:
-    if inspect.isasyncgenfunction(function) or inspect.isasyncgenfunction(type(function).__call__):
-        raise UsageError(f"{_name(function)} is a generator; a worker function returns its whole text, without `yield`")
-    if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(type(function).__call__):
-        raise UsageError(f"a worker function must be async: write `async def {_name(function)}(messages)`")
+    same = {"provider": "function", "prices": Prices(input=0.0, output=0.0), "retries": 0}
+    about = ({**same, "name": name, "description": said} for name, said in zip(named, described, strict=True))
+    entries = [build_model(WorkerEntry, fields, f"worker {fields['name']!r}") for fields in about]
+    return list(zip(entries, map(FunctionWorker, functions), strict=True))
 
 
 def _name(function: ChatFunction) -> str:

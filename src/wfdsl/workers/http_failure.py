@@ -84,22 +84,23 @@ async def status_failure(response: httpx2.Response, scrub: Scrubber) -> WorkerFa
     body = parsed_json(bytes(raw))
     if body is None:
         body = raw.decode("utf-8", "replace")[:_MAX_PAGE_CHARS]
-    reason = scrub(_reason(body) or response.reason_phrase)
+    said, code = _reason_and_code(body)
+    reason = scrub(said or response.reason_phrase)
     cure = "the server redirects: set base_url to the new place" if status < 400 else _CURES.get(status, "")
     if _NO_CREDIT.search(reason):
         cure = _CURES[402]
     elif status == 400 and _NO_SUCH_ROLE.search(reason):
         cure = "serve the model with a chat template that takes it; `wfdsl pools check --deep` says what else it lacks"
-    failure = _failure(_sentence(f"HTTP {status}: {reason}", cure), reason, _code(body), status)
+    failure = _failure(_sentence(f"HTTP {status}: {reason}", cure), reason, code, status)
     failure.retry_after = retry_after_s(response.headers)
     return failure
 
 
 def error_in_body(body: Mapping[str, Any]) -> WorkerFailure:
     """The failure for a reply with status 200 whose body says that it is an error."""
-    reason, code = _reason(dict(body)) or "no reason given", _code(body)
+    reason, code = _reason_and_code(body)
     status = int(code) if _ERROR_STATUS.fullmatch(code) else None
-    return _failure(f"the server answered with an error: {reason}", reason, code, status)
+    return _failure(f"the server answered with an error: {reason or 'no reason given'}", reason, code, status)
 
 
 def _failure(said: str, reason: str, code: str, status: int | None) -> WorkerFailure:
@@ -135,7 +136,10 @@ def failure_of(error: BaseException) -> WorkerFailure:
     if not isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
         raise error
     sent, usable = not isinstance(error, _NEVER_SENT), not isinstance(error, _NEVER_USABLE)
-    server = f"the server{_place(error)}"
+    server = "the server"
+    if isinstance(error, httpx2.HTTPError):
+        with suppress(RuntimeError):  # it came before there was a request
+            server += f" at {error.request.url.scheme}://{error.request.url.netloc.decode()}"
     if _has_no_files_left(error):
         what = f"{server} cannot be reached: this process has too many open files; raise `ulimit -n`"
         return WorkerFailure(what, retryable=True, sent=False)
@@ -154,14 +158,6 @@ def _has_no_files_left(error: BaseException | None) -> bool:
         return error is not None
     inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     return any(map(_has_no_files_left, (error.__cause__, error.__context__, *inner)))
-
-
-def _place(error: Any) -> str:
-    try:
-        url: httpx2.URL = error.request.url
-    except (AttributeError, RuntimeError):  # it came before there was a request
-        return ""
-    return f" at {url.scheme}://{url.netloc.decode()}"
 
 
 def about_grammar(failure: WorkerFailure) -> WorkerFailure:
@@ -185,24 +181,17 @@ def shortened(text: str, limit_chars: int) -> str:
     return one_line if len(one_line) <= limit_chars else one_line[:limit_chars] + "..."
 
 
-def _error_of(body: Any) -> Any:
+def _reason_and_code(body: Any) -> tuple[str, str]:
+    """What the body of an error says in words, and by which code; empty where it does not."""
     if isinstance(body, list) and len(body) == 1:  # Google's
         body = body[0]
-    return body.get("error") or body.get("base_resp") or body if isinstance(body, dict) else body
-
-
-def _reason(body: Any) -> str:
-    error = _error_of(body)
+    error = body.get("error") or body.get("base_resp") or body if isinstance(body, dict) else body
+    code = ""
     if isinstance(error, dict):
+        code = str(next(filter(None, map(error.get, ("code", "status_code", "type"))), ""))
         error = next(filter(None, map(error.get, ("message", "detail", "status_msg", "msg", "type"))), "")
     said = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
-    return said.strip() if error else ""
-
-
-def _code(body: Any) -> str:
-    error = _error_of(body)
-    found = map(error.get, ("code", "status_code", "type")) if isinstance(error, dict) else ()
-    return str(next(filter(None, found), ""))
+    return said.strip() if error else "", code
 
 
 def parsed_json(raw: bytes) -> Any:

@@ -11,13 +11,20 @@ from typing import Any, Final
 import httpx2
 
 from wfdsl.protocols import WorkerFailure
-from wfdsl.workers.http_failure import MAX_ERROR_BYTES, parsed_json, shortened
+from wfdsl.workers.endings import is_error
+from wfdsl.workers.http_failure import MAX_ERROR_BYTES, error_in_body, parsed_json, shortened
 from wfdsl.workers.redaction import Scrubber
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """The longest reply in one piece. Our choice: a hundred times what the longest answer takes."""
 MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
 """The longest stream: each token comes in an event of a few hundred bytes."""
+_MAX_START_CHARS: Final = 80
+_MAX_COUNT: Final = 2**53
+"""Larger numbers are not exact in JSON, and more tokens than anything has."""
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
+_LONGEST_FIELD_BYTES: Final = len(b"retry:")
 
 
 class ReplyBody:
@@ -50,7 +57,7 @@ class ReplyBody:
         """The whole body, which is a JSON object.
 
         Raises:
-            WorkerFailure: it is not, or it is too long.
+            WorkerFailure: it is not, says that it is an error, or is too long.
         """
         raw = bytearray()
         async for piece in self._pieces(MAX_BODY_BYTES):
@@ -61,7 +68,7 @@ class ReplyBody:
         """The JSON objects of a stream of events, up to its end or `[DONE]`.
 
         Raises:
-            WorkerFailure: an event is not a JSON object, or the stream is too long.
+            WorkerFailure: an event is not a JSON object, or is an error, or the stream is too long.
         """
         rest, name, data = list[str](), "", list[str]()
         async for text in self._plain_lines():
@@ -75,13 +82,13 @@ class ReplyBody:
                 elif line.startswith("data:"):
                     data.append(line[5:].removeprefix(" "))
                 elif not line:
-                    said, is_error = "\n".join(data).encode("latin-1"), name == "error"
+                    said, named = "\n".join(data).encode("latin-1"), name
                     name, data = "", []
                     if said == b"[DONE]":
                         self.done = True
                         return
                     if said:
-                        yield self._error(said) if is_error else self._object(said)
+                        yield self._object(said, named)
 
     async def _plain_lines(self) -> AsyncIterator[str]:
         """The bytes of a stream, each as one character, with line feeds only: a line ends with one, with a carriage
@@ -95,47 +102,35 @@ class ReplyBody:
     async def _pieces(self, limit_bytes: int) -> AsyncIterator[bytes]:
         count = len(self._start)
         yield self._start.removeprefix(_BYTE_ORDER_MARK)
-        while (piece := await self._next()) is not None:
+        silent = f"the server was silent for too long: {self.longest_silence_s:g} s inside its reply"
+        while True:
+            try:
+                async with asyncio.timeout(self.longest_silence_s) as silence:
+                    piece = await anext(self._rest, None)
+            except TimeoutError:
+                if not silence.expired():
+                    raise
+                raise WorkerFailure(f"{silent}; idle_timeout_s in the pool allows more", retryable=True) from None
+            if piece is None:
+                return
             count += len(piece)
             if count > limit_bytes:
                 raise WorkerFailure(f"the reply is longer than {limit_bytes // 2**20} MiB", retryable=False)
             yield piece
 
-    async def _next(self) -> bytes | None:
-        silence = asyncio.timeout(self.longest_silence_s)
-        try:
-            async with silence:
-                return await anext(self._rest, None)
-        except TimeoutError:
-            if not silence.expired():
-                raise
-            raise WorkerFailure(
-                f"the server was silent for too long: {self.longest_silence_s:g} s inside its reply; "
-                "idle_timeout_s in the pool allows more",
-                retryable=True,
-            ) from None
-
-    def _error(self, raw: bytes) -> dict[str, Any]:
-        said = parsed_json(raw)
-        if isinstance(said, dict) and said.get("error"):
-            return said
-        return {"error": said or raw[:MAX_ERROR_BYTES].decode("utf-8", "replace")}
-
-    def _object(self, raw: bytes) -> dict[str, Any]:
+    def _object(self, raw: bytes, name: str = "") -> dict[str, Any]:
         value = parsed_json(raw)
+        if name == "error" and not mapping(value).get("error"):
+            value = {"error": value or raw[:MAX_ERROR_BYTES].decode("utf-8", "replace")}
         if isinstance(value, dict):
+            if is_error(value):
+                raise error_in_body(value)
             return value
         said = self._scrub(raw[:MAX_ERROR_BYTES].decode("utf-8", "replace"))  # first: half a key is not recognised
         start = shortened(said, _MAX_START_CHARS)
         raise WorkerFailure(
             f"the server's reply ({self._kind}) is not a JSON object; it begins: {start}", retryable=True
         )
-
-
-_MAX_START_CHARS: Final = 80
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_FIRST_FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
-_LONGEST_FIELD_BYTES: Final = len(b"retry:")
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -151,10 +146,6 @@ def mappings(value: Any) -> list[Mapping[str, Any]]:
 def text(value: Any) -> str:
     """The value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
-
-
-_MAX_COUNT: Final = 2**53
-"""Larger numbers are not exact in JSON, and more tokens than anything has."""
 
 
 def count(counts: Any, name: str, default: int = 0) -> int:

@@ -20,18 +20,17 @@ import httpx2
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, ToolCall, Usage, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, in_time, priced, require_grammar, sampling
-from wfdsl.workers.endings import ended, is_error
+from wfdsl.workers.call_settings import Sampling, in_time, priced, sampling, with_grammar
+from wfdsl.workers.endings import ended, word_of
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.http_failure import (
     MAX_FAILURE_CHARS,
     about_grammar,
-    error_in_body,
     failure_of,
     shortened,
     status_failure,
 )
-from wfdsl.workers.http_reply import ReplyBody
+from wfdsl.workers.http_reply import ReplyBody, mapping, text
 from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.text_policy import clean
 from wfdsl.workers.tool_calls import with_tool_calls
@@ -59,16 +58,20 @@ class Connection:
     another place.
     """
 
-    def __init__(self, entry: WorkerEntry, url: str, key: str | None, sdk: Sdk, *, own_account: bool = False) -> None:
-        """The query of the URL, such as Azure's `api-version`, comes after the path of each request.
+    def __init__(self, entry: WorkerEntry, sdk: Sdk, usual: tuple[str, str] = ("", ""), key: str | None = None) -> None:
+        """To an entry's own server, or to the usual one: its address, and the variable that has its key.
 
-        With `own_account`, the organization and the project that the environment names are sent along.
+        The query of the URL, such as Azure's `api-version`, comes after the path of each request.
 
         Raises:
-            UsageError: a variable of the environment is missing, or its proxy or certificates cannot be used.
+            UsageError: there is no model or no key, or a setting of the environment cannot be used.
         """
+        if not entry.model:
+            raise UsageError(f'worker "{entry.name}" needs a model: set model = "..."')
+        variable = entry.api_key_env or (usual[1] if entry.base_url is None else None)
+        key = read_variable(entry, variable, "a key") if variable else key
         secret = {name: read_variable(entry, variable, "a header") for name, variable in entry.headers_env.items()}
-        parts = urlsplit(url)
+        parts = urlsplit(entry.base_url or usual[0])
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         hidden = [key, *secret.values()]
         hidden += [value for value in entry.headers.values() if len(value) >= _SHORTEST_HIDDEN_HEADER_CHARS]
@@ -87,7 +90,7 @@ class Connection:
         names = {"authorization": "Authorization"}
         own = {**entry.headers, **secret}
         self._client._custom_headers = {names.get(name.lower(), name): value for name, value in own.items()}
-        if not own_account:
+        if (parts.hostname, variable) != _OPENAI:
             self._client.organization = self._client.project = None
 
     async def ask(
@@ -160,21 +163,6 @@ def _is_this_machine(host: str) -> bool:
         return host == "localhost"
 
 
-def connection_of(entry: WorkerEntry, usual: tuple[str, str], sdk: Sdk) -> Connection:
-    """The connection to an entry's own server, or to the usual one: its address, and the variable that has its key.
-
-    Raises:
-        UsageError: there is no model or no key, or a setting of the environment cannot be used.
-    """
-    if not entry.model:
-        raise UsageError(f'worker "{entry.name}" needs a model: set model = "..."')
-    url, variable = usual
-    named = entry.api_key_env or (variable if entry.base_url is None else None)
-    key = None if named is None else read_variable(entry, named, "a key")
-    url = entry.base_url or url
-    return Connection(entry, url, key, sdk, own_account=(urlsplit(url).hostname, named) == _OPENAI)
-
-
 def read_variable(entry: WorkerEntry, variable: str, what: str) -> str:
     """The value of an environment variable that an entry names.
 
@@ -203,13 +191,11 @@ class Answer(ABC):
     @staticmethod
     @abstractmethod
     def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
-        """The fields of the body for a call; None: left out."""
+        """What the body for a call has besides what every API calls the same; None: left out."""
 
     def __init__(self) -> None:
         self.complete = False
         """Whether the server has said how the reply ended. A stream may end early without any error."""
-        self.counted = False
-        """Whether a complete reply has its token counts, too: nothing more is to come."""
         self.ending = ""
         """The server's word for how it ended."""
         self.model = ""
@@ -223,33 +209,21 @@ class Answer(ABC):
         self.counts: dict[str, Any] = {}
         """Tokens, by the server's names."""
 
+    @abstractmethod
     def whole(self, body: Mapping[str, Any]) -> None:
         """Take in the answer all at once.
 
         Raises:
-            WorkerFailure: it is an error, or is not an answer.
+            WorkerFailure: it is not an answer.
         """
-        if is_error(body):
-            raise error_in_body(body)
-        self._whole(body)
-        self.complete = True
 
+    @abstractmethod
     def piece(self, event: Mapping[str, Any]) -> str:
         """Take in an event of a stream; the text that it adds.
 
         Raises:
-            WorkerFailure: it is an error.
+            WorkerFailure: it says that there is no answer.
         """
-        if is_error(event):
-            raise error_in_body(event)
-        return self._piece(event)
-
-    def done(self) -> None:  # noqa: B027  (most servers say how the reply ended)
-        """Take in that the server has ended its stream on purpose."""
-
-    def cut(self) -> None:
-        """Take in that no more of a stream is read: it is far longer than the reply may be."""
-        self.complete, self.ending = True, "length"
 
     def reply(self, messages: Sequence[Message]) -> Reply:
         """The reply to these messages. Tokens that the server does not count are charged at their upper bound: one has
@@ -258,27 +232,17 @@ class Answer(ABC):
         said, refusal = "".join(self.said), "".join(self.refusal)
         asked = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
         written = f"{said}{refusal}{''.join(self.thinking)}".encode("utf-8", "replace")
-        finish = ended(
-            said,
-            self.ending,
-            refusal=bool(refusal),
-            tools="tools" in self.kinds,
-            thinking="thinking" in self.kinds or any(self.thinking),
-        )
-        return Reply(
-            said or refusal,
-            finish,
-            self._usage(Usage(asked, len(written))),
-            self.model,
-            tool_calls=tuple(each for _, each in sorted(self.calls.items()) if each.name),
-            ending=self.ending,
-        )
+        tools, thinks = "tools" in self.kinds, "thinking" in self.kinds or any(self.thinking)
+        finish = ended(said, self.ending, refusal=bool(refusal), tools=tools, thinking=thinks)
+        calls = tuple(each for _, each in sorted(self.calls.items()) if each.name)
+        usage = self._usage(Usage(asked, len(written)))
+        return Reply(said or refusal, finish, usage, self.model, tool_calls=calls, ending=self.ending)
 
-    @abstractmethod
-    def _whole(self, body: Mapping[str, Any]) -> None: ...
-
-    @abstractmethod
-    def _piece(self, event: Mapping[str, Any]) -> str: ...
+    def _take(self, body: Mapping[str, Any], word: Any) -> None:
+        """Take in model, tokens and the word for the end; later counts replace earlier ones, unless they are null."""
+        self.model = text(body.get("model")) or self.model
+        self.ending = word_of(word) or self.ending
+        self.counts |= {name: value for name, value in mapping(body.get("usage")).items() if value is not None}
 
     @abstractmethod
     def _usage(self, bound: Usage) -> Usage:
@@ -304,20 +268,28 @@ class HttpWorker:
         if not entry.stream:
             call = call._replace(on_delta=None)
         asked = sampling(entry, call)
+        fields: dict[str, Any] = {
+            "model": entry.model,
+            "temperature": asked.temperature,
+            "top_p": asked.top_p,
+            "stream": call.on_delta is not None or None,
+            **api.request(entry, call, asked),
+            **entry.extra_body,
+        }
         if asked.grammar is not None:
-            require_grammar(entry)
-        fields = {name: value for name, value in api.request(entry, call, asked).items() if value is not None}
+            fields = with_grammar(entry, fields, asked.grammar)
+        body = {name: value for name, value in fields.items() if value is not None}
         answer = api()
 
-        async def read(body: ReplyBody) -> None:
-            if await body.is_stream():
-                await _follow(body, answer, call.on_delta, asked.max_tokens + (asked.thinking_budget or 0))
+        async def read(got: ReplyBody) -> None:
+            if await got.is_stream():
+                await _follow(got, answer, call.on_delta, asked.max_tokens + (asked.thinking_budget or 0))
             else:
-                answer.whole(await body.whole())
+                answer.whole(await got.whole())
 
         async with in_time(call, entry.timeout_s):
             try:
-                await self._connection.ask(api.path, read, body=fields, idle_s=entry.idle_timeout_s)
+                await self._connection.ask(api.path, read, body=body, idle_s=entry.idle_timeout_s)
             except WorkerFailure as failure:
                 raise failure if asked.grammar is None else about_grammar(failure) from None
         reply = answer.reply(call.messages)
@@ -339,14 +311,14 @@ async def _follow(body: ReplyBody, answer: Answer, on_delta: Callable[[str], Non
     try:
         async with asyncio.timeout(None) as clock, aclosing(body.events()) as events:
             async for event in events:
-                text = answer.piece(event)
-                if text and on_delta is not None:
-                    on_delta(text)
+                new = answer.piece(event)
+                if new and on_delta is not None:
+                    on_delta(new)
                 if answer.complete:
-                    clock.reschedule(loop.time() + (_FOR_THE_END_S if answer.counted else linger_s))
-                events_left, chars_left = events_left - 1, chars_left - len(text)
+                    clock.reschedule(loop.time() + (_FOR_THE_END_S if answer.counts else linger_s))
+                events_left, chars_left = events_left - 1, chars_left - len(new)
                 if min(events_left, chars_left) < 0:
-                    answer.cut()
+                    answer.complete, answer.ending = True, "length"
                     break
     except TimeoutError:
         if not clock.expired():
@@ -354,8 +326,8 @@ async def _follow(body: ReplyBody, answer: Answer, on_delta: Callable[[str], Non
     except httpx2.HTTPError:
         if not answer.complete:
             raise
-    if body.done:
-        answer.done()
+    if body.done and not answer.ending and any(answer.said):  # some servers never say how the reply ended
+        answer.complete, answer.ending = True, "stop"
     if not answer.complete:
         raise WorkerFailure("the stream ended before the reply was complete", retryable=True)
 

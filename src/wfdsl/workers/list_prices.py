@@ -20,10 +20,8 @@ _CHECKED: Final = re.compile(r"(?:verified on|checked on|as of) (\d{4}-\d{2}-\d{
 
 def with_list_prices(entry: WorkerEntry) -> WorkerEntry:
     """The entry, with the list prices of its model where it has none of its own and they are known."""
-    if entry.prices is not None:
-        return entry
-    found = list_prices(entry.provider, entry.model, entry.base_url)
-    return entry if found is None else entry.model_copy(update={"prices": found})
+    found = entry.prices or list_prices(entry.provider, entry.model, entry.base_url)
+    return entry if found is entry.prices else entry.model_copy(update={"prices": found})
 
 
 def list_prices(provider: str, model: str, base_url: str | None = None) -> Prices | None:
@@ -44,16 +42,14 @@ def list_prices(provider: str, model: str, base_url: str | None = None) -> Price
 
 def _prices(price: ModelPrice, comments: str) -> Prices | None:
     """The prices of tokens; None where there are none, or each request costs something besides."""
-    listed = {name: getattr(price, f"{key}_mtok", None) for name, key in _KEYS.items()}
+    keys = {"input": "input", "output": "output", "cached": "cache_read", "cache_write": "cache_write"}
+    listed = {name: getattr(price, f"{key}_mtok", None) for name, key in keys.items()}
     if listed["input"] is None or listed["output"] is None or getattr(price, "requests_kcount", None):
         return None
     starts = sorted({tier.start for each in listed.values() for tier in getattr(each, "tiers", ())})
     tiers = tuple(PriceTier(above=start, **_at(listed, start + 1)) for start in starts)
     day = max(map(dt.date.fromisoformat, _CHECKED.findall(comments)), default=None)
     return Prices(**_at(listed, 0), tiers=tiers, source=f"genai-prices {version('genai-prices')}", as_of=day)
-
-
-_KEYS: Final = {"input": "input", "output": "output", "cached": "cache_read", "cache_write": "cache_write"}
 
 
 def _at(listed: dict[str, Any], input_tokens: int) -> dict[str, Any]:

@@ -70,14 +70,27 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
     Raises:
         UsageError: a package or the model's file is missing.
     """
+    folder = folder_of(entry)
     if find_spec("xllamacpp") is None:
-        raise UsageError(_missing_runtime(entry))
-    folder, options = folder_of(entry), entry.options_as(_LocalOptions)
+        how = install_small_model() if is_shipped(entry) else install_command("local")
+        other = f" (or with torch: {install_command('torch')})" if folder and has_weights(folder) else ""
+        raise UsageError(f'worker "{entry.name}" needs xllamacpp: {how}{other}')
+    options = entry.options_as(_LocalOptions)
     context, exact = context_of(entry) or CONTEXT, folder is not None
     served = ServedModel(str(model_file(entry)), context, options.slots, options.threads, exact)
     server = open_workers.shared(served, lambda: LocalServer(served))
     told = {} if folder is None else folder_settings(entry, folder)
-    return LocalWorker(entry.model_copy(update={"model": "local", "grammar_field": "auto", **told}), server)
+    asked = entry.model_copy(update={"model": "local", "grammar_field": "auto", **told})
+
+    async def answer(call: Call) -> Reply:
+        chat = HttpWorker(asked, ChatAnswer, await server.connection())
+        try:
+            return await chat(call._replace(messages=as_content(call.messages)))
+        except WorkerFailure:
+            await server.settle()
+            raise
+
+    return answer
 
 
 def model_file(entry: WorkerEntry) -> Path:
@@ -90,48 +103,12 @@ def model_file(entry: WorkerEntry) -> Path:
         return shipped_file()
     path = Path(entry.model).expanduser()
     found = gguf_in(path) if path.is_dir() else path
+    if found is not None and found.is_file():
+        return found
+    what = f"there is no model file {path}; model names a GGUF file, or its folder"
     if found is None:
-        raise UsageError(
-            f'worker "{entry.name}": {path} has no GGUF file; '
-            f"`wfdsl-train export {path} -o OUT --gguf` makes a folder that has one"
-        )
-    if not found.is_file():
-        raise UsageError(
-            f'worker "{entry.name}": there is no model file {path}; model names a GGUF file, or its folder'
-        )
-    return found
-
-
-def _missing_runtime(entry: WorkerEntry) -> str:
-    if is_shipped(entry):
-        return f"local workers need xllamacpp: {install_small_model()}"
-    folder = folder_of(entry)
-    other = f" (or with torch: {install_command('torch')})" if folder is not None and has_weights(folder) else ""
-    return f"nothing is installed that runs {entry.model}: it needs xllamacpp: {install_command('local')}{other}"
-
-
-class LocalWorker:
-    """One worker of a local server, which starts with its first call."""
-
-    def __init__(self, entry: WorkerEntry, server: LocalServer) -> None:
-        self._entry = entry
-        self._server = server
-
-    async def __call__(self, call: Call) -> Reply:
-        """Answer once.
-
-        Raises:
-            WorkerFailure: the server does not start, or there is no usable reply.
-        """
-        chat = HttpWorker(self._entry, ChatAnswer, await self._server.connection())
-        try:
-            return await chat(call._replace(messages=as_content(call.messages)))
-        except WorkerFailure:
-            await self._server.settle()
-            raise
-
-    def __repr__(self) -> str:
-        return f"LocalWorker({self._entry.name!r})"
+        what = f"{path} has no GGUF file; `wfdsl-train export {path} -o OUT --gguf` makes a folder that has one"
+    raise UsageError(f'worker "{entry.name}": {what}')
 
 
 class LocalServer:
@@ -159,8 +136,9 @@ class LocalServer:
                 with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
                     self.url = await self._start(log)
                 # How long a call may take, its worker says.
-                about = WorkerEntry(name="local", provider="local", timeout_s=_NO_LIMIT_S)
-                self._connections.append(Connection(about, f"{self.url}/v1", self.key, SDK))
+                url, name = f"{self.url}/v1", "local"
+                about = WorkerEntry(name=name, provider=name, model=name, base_url=url, timeout_s=_NO_LIMIT_S)
+                self._connections.append(Connection(about, SDK, key=self.key))
             return self._connections[-1]
 
     async def settle(self) -> None:
@@ -180,15 +158,9 @@ class LocalServer:
             await connection.aclose()
 
     async def _start(self, log: TextIO) -> str:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "wfdsl.workers.local_server",
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=log,
-            start_new_session=True,  # Ctrl-C is for this process, which ends the server when it is no longer needed
-        )
+        # In a session of its own: Ctrl-C is for this process, which ends the server when it is no longer needed.
+        run, program = asyncio.create_subprocess_exec, (sys.executable, "-m", "wfdsl.workers.local_server")
+        process = await run(*program, stdin=PIPE, stdout=PIPE, stderr=log, start_new_session=True)
         assert process.stdin is not None
         assert process.stdout is not None
         line = b""

@@ -95,12 +95,10 @@ def folder_settings(entry: WorkerEntry, folder: Path) -> dict[str, Any]:
     body: dict[str, Any] = {"top_k": found.get("top_k") or 0, "min_p": found.get("min_p") or 0.0}
     if found.get("repetition_penalty"):
         body |= {"repeat_penalty": found["repetition_penalty"], "repeat_last_n": -1}
-    own = {name: float(found.get(name) or 1.0) if samples else plain for name, plain in _GREEDY.items()}
+    greedy = {"temperature": 0.0, "top_p": 1.0}
+    own = {name: float(found.get(name) or 1.0) if samples else plain for name, plain in greedy.items()}
     chosen = {name: value if getattr(entry, name) is None else getattr(entry, name) for name, value in own.items()}
     return {**chosen, "extra_body": {**body, **entry.extra_body}}
-
-
-_GREEDY: Final = {"temperature": 0.0, "top_p": 1.0}
 
 
 def _plain(path: Path) -> dict[str, Any]:

@@ -9,12 +9,11 @@ import openai
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, ToolCall, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import Sampling, split_system, with_grammar, with_system
-from wfdsl.workers.endings import word_of
+from wfdsl.workers.call_settings import Sampling, in_time, split_system, with_system
 from wfdsl.workers.entry import Options, WorkerEntry
 from wfdsl.workers.http_failure import error_in_body
 from wfdsl.workers.http_reply import ReplyBody, count, mapping, mappings, text
-from wfdsl.workers.http_worker import Answer, HttpWorker, Sdk, connection_of
+from wfdsl.workers.http_worker import Answer, Connection, HttpWorker, Sdk
 from wfdsl.workers.registry import OpenWorkers
 from wfdsl.workers.text_policy import clean
 from wfdsl.workers.tool_calls import chat_message, responses_input, responses_tools
@@ -41,18 +40,7 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:  # noqa: ARG
     if entry.api == "responses" and (entry.stop or entry.provider != "openai"):
         raise UsageError(f'worker "{entry.name}": api = "responses" is OpenAI\'s own, and takes no stop texts')
     answer = ResponsesAnswer if entry.api == "responses" else ChatAnswer
-    return HttpWorker(entry, answer, connection_of(entry, _USUAL[entry.provider], SDK))
-
-
-def _extra_body(entry: WorkerEntry, asked: Sampling) -> dict[str, Any]:
-    """Google's own settings travel in a field that is called `extra_body` once more."""
-    body = dict(entry.extra_body)
-    if asked.grammar is not None:
-        body = with_grammar(entry, body, asked.grammar)
-    if asked.thinking_budget is None or entry.provider != "google":
-        return body
-    google = {"google": {"thinking_config": {"thinking_budget": asked.thinking_budget}}}
-    return {"extra_body": google, **body}
+    return HttpWorker(entry, answer, Connection(entry, SDK, _USUAL[entry.provider]))
 
 
 class _OpenAiAnswer(Answer):
@@ -79,16 +67,16 @@ class ChatAnswer(_OpenAiAnswer):
     @staticmethod
     def request(entry: WorkerEntry, call: Call, asked: Sampling) -> dict[str, Any]:
         """The body of a chat completion for this call."""
-        streams, limit_field = call.on_delta is not None, entry.token_limit_field
+        limit_field, budget = entry.token_limit_field, asked.thinking_budget
         if limit_field == "auto":
             is_own = entry.provider == "openai" and entry.base_url is None
             limit_field = "max_completion_tokens" if is_own else "max_tokens"
+        thinks = entry.provider == "google" and budget is not None
         return {
-            "model": entry.model,
             "messages": [chat_message(each) for each in with_system(entry, call.messages)],
-            limit_field: asked.max_tokens + (asked.thinking_budget or 0),  # Google counts thinking in it
-            "temperature": asked.temperature,
-            "top_p": asked.top_p,
+            limit_field: asked.max_tokens + (budget or 0),  # Google counts thinking in it
+            # Google's own settings travel in a field of this name.
+            "extra_body": {"google": {"thinking_config": {"thinking_budget": budget}}} if thinks else None,
             "seed": asked.seed,
             "stop": list(asked.stop) or None,
             "reasoning_effort": asked.reasoning_effort,
@@ -96,27 +84,22 @@ class ChatAnswer(_OpenAiAnswer):
             "tool_choice": asked.tool_choice,
             "parallel_tool_calls": asked.parallel_tool_calls,
             "response_format": asked.response_format,
-            "stream": streams or None,
-            "stream_options": {"include_usage": True} if streams and entry.stream_options else None,
-            **_extra_body(entry, asked),
+            "stream_options": {"include_usage": True} if call.on_delta and entry.stream_options else None,
         }
 
-    def _whole(self, body: Mapping[str, Any]) -> None:
-        self._take(body, "message")
+    def whole(self, body: Mapping[str, Any]) -> None:
+        """Take in the answer all at once."""
+        self._add(body, "message")
         if not mappings(body.get("choices")):
             raise WorkerFailure("the server sent a reply without any choices", retryable=True)
 
-    def _piece(self, event: Mapping[str, Any]) -> str:
-        new = self._take(event, "delta")
-        self.complete, self.counted = self.ending != "", bool(self.counts)
+    def piece(self, event: Mapping[str, Any]) -> str:
+        """Take in an event of a stream; the text that it adds."""
+        new = self._add(event, "delta")
+        self.complete = self.ending != ""
         return new
 
-    def done(self) -> None:
-        """Take in that the server has ended its stream; some never say how the reply ended."""
-        if not self.ending and any(self.said):
-            self.complete, self.ending = True, "stop"
-
-    def _take(self, body: Mapping[str, Any], part: str) -> str:
+    def _add(self, body: Mapping[str, Any], part: str) -> str:
         choices = mappings(body.get("choices"))
         choice = next((each for each in choices if each.get("index") in (0, None)), {})  # one was asked for
         if choice.get("error"):
@@ -141,9 +124,7 @@ class ChatAnswer(_OpenAiAnswer):
                 begun.arguments + text(function.get("input" if custom else "arguments")),
                 begun.custom or bool(custom),
             )
-        self.ending = word_of(choice.get("finish_reason")) or self.ending
-        self.model = text(body.get("model")) or self.model
-        self.counts = dict(mapping(body.get("usage"))) or self.counts
+        self._take(body, choice.get("finish_reason"))
         return new
 
 
@@ -157,20 +138,16 @@ class ResponsesAnswer(_OpenAiAnswer):
         """The body of a response for this call. The API takes no seed."""
         system, messages = split_system(entry, call.messages)
         return {
-            "model": entry.model,
             "instructions": system or None,
             "input": responses_input(messages),
             **responses_tools(call.settings),
             "max_output_tokens": asked.max_tokens,
-            "temperature": asked.temperature,
-            "top_p": asked.top_p,
             "reasoning": {"effort": asked.reasoning_effort} if asked.reasoning_effort else None,
             "store": False,
-            "stream": call.on_delta is not None or None,
-            **entry.extra_body,
         }
 
-    def _whole(self, body: Mapping[str, Any]) -> None:
+    def whole(self, body: Mapping[str, Any]) -> None:
+        """Take in the answer all at once."""
         if not isinstance(body.get("output"), list):
             raise WorkerFailure("the server sent a response without any output", retryable=True)
         items = mappings(body["output"])
@@ -183,15 +160,18 @@ class ResponsesAnswer(_OpenAiAnswer):
             if kind in _CALLS:
                 call_id, name, given = (text(item.get(field)) for field in ("call_id", "name", _CALLS[kind]))
                 self.calls[place] = ToolCall(call_id, name, given, kind != "function_call")
-        self.model, self.counts = text(body.get("model")), dict(mapping(body.get("usage")))
         # Why it is incomplete says more than its status.
-        reason = text(mapping(body.get("incomplete_details")).get("reason"))
-        self.ending, self.counted = reason or word_of(body.get("status")), True
+        self._take(body, text(mapping(body.get("incomplete_details")).get("reason")) or body.get("status"))
 
-    def _piece(self, event: Mapping[str, Any]) -> str:
+    def piece(self, event: Mapping[str, Any]) -> str:
+        """Take in an event of a stream; the text that it adds."""
         kind = text(event.get("type"))
         if kind in _LAST_EVENTS:
-            self.whole(mapping(event.get("response")))
+            response = mapping(event.get("response"))
+            if response.get("error"):
+                raise error_in_body(response)
+            self.whole(response)
+            self.complete = True
             return ""
         new = text(event.get("delta")) if kind == "response.output_text.delta" else ""
         self.said.append(new)
@@ -212,9 +192,10 @@ async def server_models(entry: WorkerEntry) -> dict[str, int | None]:
         WorkerFailure: the server does not say.
         UsageError: the key is missing.
     """
-    connection = connection_of(entry, _USUAL[entry.provider], SDK)
+    connection = Connection(entry, SDK, _USUAL[entry.provider])
     try:
-        body = await connection.ask("/models", ReplyBody.whole, idle_s=entry.idle_timeout_s)
+        async with in_time(Call(()), entry.timeout_s):
+            body = await connection.ask("/models", ReplyBody.whole, idle_s=entry.idle_timeout_s)
     finally:
         await connection.aclose()
     found = {

@@ -19,6 +19,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -32,14 +33,14 @@ from wfdsl.protocols import Worker
 from wfdsl.settings import (
     TABLES,
     build_model,
-    did_you_mean,
+    closest,
     parse_toml,
     read_toml_file,
     relative_to,
     require_keys,
     require_table,
 )
-from wfdsl.workers.entry import Limits, PoolSettings, Prices, WorkerEntry
+from wfdsl.workers.entry import SIMULATED, Limits, PoolSettings, Prices, WorkerEntry
 from wfdsl.workers.function import ChatFunction, function_members
 from wfdsl.workers.list_prices import with_list_prices
 from wfdsl.workers.registry import OpenWorkers, build_worker, check_provider
@@ -142,7 +143,8 @@ class Pool:
     @property
     def labels(self) -> dict[int, str]:
         """What pictures call the workers: their names, and which of them are simulated."""
-        return {index: entry.label for index, entry in self._entries.items()}
+        simulated = {*self.tagged(SIMULATED), *self._where(lambda entry: entry.provider == "scripted")}
+        return {at: f"{each.name} (simulated)" if at in simulated else each.name for at, each in self._entries.items()}
 
     def entry(self, index: int) -> WorkerEntry:
         """The entry of a worker.
@@ -192,7 +194,12 @@ class Pool:
         Raises:
             UsageError: no worker of this index, a key or a package is missing, or a setting does not fit the provider.
         """
-        return self._open_workers().worker(self.entry(index), self._build)
+        entry, opened = self.entry(index), self._open_workers()
+        if entry.name not in opened.workers:
+            plain = self._given.get(entry.name) or opened.keep(build_worker(entry, opened))
+            policed = PolicedWorker(plain, self.settings.max_reply_chars, strip_thinking=entry.strip_thinking)
+            opened.workers[entry.name] = policed
+        return opened.workers[entry.name]
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Pool]:
@@ -208,10 +215,6 @@ class Pool:
             opened.users -= 1
             if not opened.users:
                 await opened.aclose()
-
-    def _build(self, entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
-        plain = self._given.get(entry.name) or open_workers.keep(build_worker(entry, open_workers))
-        return PolicedWorker(plain, self.settings.max_reply_chars, strip_thinking=entry.strip_thinking)
 
     def _open_workers(self) -> OpenWorkers:
         try:
@@ -234,12 +237,9 @@ class Pool:
         members = ", ".join(f"{index}={entry.name}" for index, entry in self._entries.items())
         return f"Pool({self.name!r}: {members})"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Callable[[], Pool], tuple[()]]:
         """Clients, servers and event loops stay behind when a pool travels to another process."""
-        return {"_entries": self._entries, "settings": self.settings, "_given": self._given}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_entries"], settings=state["settings"], workers=state["_given"])  # type: ignore[misc]
+        return partial(type(self), self._entries, settings=self.settings, workers=self._given), ()
 
 
 def lists_models(text: str) -> bool:
@@ -292,10 +292,8 @@ def pool_of_table(table: Mapping[str, Any], source: str) -> Pool:
     Raises:
         UsageError: it is not a valid pool.
     """
-    used = _used_pool(table, source)
-    settings, entries = (PoolSettings(), []) if used is not None else _described_pool(table, source)
     try:
-        return Pool.load(used) if used is not None else Pool(map(with_list_prices, entries), settings=settings)
+        return Pool.load(_used_pool(table, source)) if "use" in table else _described_pool(table, source)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from error
 
@@ -316,57 +314,48 @@ def _pool_of_tables(tables: Mapping[str, Any], source: str) -> Pool:
     return pool_of_table(tables["pool"], source)
 
 
-def _used_pool(table: Mapping[str, Any], source: str) -> str | None:
-    """The name or file of the pool that a table [pool] uses; None if the table describes its own workers."""
-    if "use" not in table:
-        return None
+def _used_pool(table: Mapping[str, Any], source: str) -> str:
+    """The name or file of the pool that a table [pool] uses."""
     used, rest = table["use"], table.keys() - {"use"}
     if not isinstance(used, str):
-        raise UsageError(f"{source}: pool.use is the name or the file of a pool, not {type(used).__name__}")
+        raise UsageError(f"pool.use is the name or the file of a pool, not {type(used).__name__}")
     if rest:
-        raise UsageError(f"{source}: pool: `use` takes a whole pool as it is: leave out {', '.join(sorted(rest))}")
+        raise UsageError(f"pool: `use` takes a whole pool as it is: leave out {', '.join(sorted(rest))}")
     found = relative_to(source, used)
-    if names_a_file(found):
-        other = read_toml_file(Path(found), "pool file").get("pool")
-        if isinstance(other, dict) and "use" in other:  # so that nothing can go round in a circle
-            raise UsageError(f"{source}: pool.use names {found}, which only uses another pool: name that one")
+    other = read_toml_file(Path(found), "pool file").get("pool") if names_a_file(found) else None
+    if isinstance(other, dict) and "use" in other:  # so that nothing can go round in a circle
+        raise UsageError(f"pool.use names {found}, which only uses another pool: name that one")
     return found
 
 
-def _described_pool(table: Mapping[str, Any], source: str) -> tuple[PoolSettings, list[WorkerEntry]]:
+def _described_pool(table: Mapping[str, Any], source: str) -> Pool:
     table = dict(table)
     defaults, workers = table.pop("defaults", {}), table.pop("workers", [])
-    require_keys(table, {*PoolSettings.model_fields, "defaults", "use", "workers"}, f"{source}: pool")
-    place = f"{source}: pool.defaults"
-    require_keys(require_table(defaults, place), WorkerEntry.model_fields, place)
+    require_keys(table, {*PoolSettings.model_fields, "defaults", "use", "workers"}, "pool")
+    require_keys(require_table(defaults, "pool.defaults"), WorkerEntry.model_fields, "pool.defaults")
     if not isinstance(workers, list) or not all(isinstance(worker, dict) for worker in workers):
-        raise UsageError(f"{source}: workers are tables: write [[pool.workers]] above each")
+        raise UsageError("workers are tables: write [[pool.workers]] above each")
     if isinstance(table.get("conductor"), str):
         table["conductor"] = relative_to(source, table["conductor"])
-    settings = build_model(PoolSettings, {"name": Path(source).stem, **table}, f"{source}: pool")
+    settings = build_model(PoolSettings, {"name": Path(source).stem, **table}, "pool")
     places = [f'worker {n} ("{each["name"]}")' if "name" in each else f"worker {n}" for n, each in enumerate(workers)]
-    return settings, [
-        build_entry({**defaults, **each}, source, where) for each, where in zip(workers, places, strict=True)
-    ]
+    entries = [build_entry({**defaults, **each}, place) for each, place in zip(workers, places, strict=True)]
+    return Pool(map(with_list_prices, entries), settings=settings)
 
 
-def build_entry(fields: Mapping[str, Any], source: str, where: str) -> WorkerEntry:
-    """An entry from plain values, as a file has them; `source` and `where` are what errors call the place.
+def build_entry(fields: Mapping[str, Any], place: str) -> WorkerEntry:
+    """An entry from plain values, as a file has them; `place` is what errors call it.
 
     Raises:
         UsageError: a key is not known, a value does not fit, or the provider is not known.
     """
-    place = f"{source}: {where}"
     require_keys(fields, WorkerEntry.model_fields, place)
     for name, model in (("limits", Limits), ("prices", Prices)):
         if name in fields:
             nested = f"{place}, {name}"
             require_keys(require_table(fields[name], nested), model.model_fields, nested)
     entry: WorkerEntry = build_model(WorkerEntry, fields, place)
-    try:
-        check_provider(entry)
-    except UsageError as error:
-        raise UsageError(f"{source}: {error}") from error
+    check_provider(entry)
     return entry
 
 
@@ -402,11 +391,9 @@ def _named_pool(name: str) -> Pool:
             raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
         return made
     known = pool_names()
-    meant = did_you_mean(name, known)
-    listed = f"{meant} Known: {', '.join(known)}" if not meant.startswith("Known") else meant
-    raise UsageError(
-        f'there is no pool "{name}", and no file of this name. {listed}; or a .toml file, or PROVIDER:MODEL'
-    )
+    meant = f"Did you mean {near}? " if (near := closest(name, known)) else ""
+    listed = f"{meant}Known: {', '.join(known)}; or a .toml file, or PROVIDER:MODEL"
+    raise UsageError(f'there is no pool "{name}", and no file of this name. {listed}')
 
 
 def _names_of(plugin: EntryPoint) -> tuple[str, ...]:

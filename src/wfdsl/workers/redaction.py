@@ -45,11 +45,11 @@ def find_key(value: Any, where: str = "") -> str | None:
 class Scrubber:
     """Replaces secrets in texts: those that it was told, and whatever looks like a provider's key."""
 
-    __slots__ = ("_secrets",)
-
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
-        told = [secret for secret in secrets if secret and len(secret) >= _SHORTEST_SECRET_CHARS]
-        found = {form for secret in told for form in _forms(secret)}
+        found = set[str]()
+        for secret in secrets:  # as it is, and as a JSON text, a URL or a web page quotes it
+            if secret and len(secret) >= _SHORTEST_SECRET_CHARS:
+                found |= {secret, json.dumps(secret)[1:-1], quote(secret, safe=""), escape(secret)}
         self._secrets = tuple(sorted(found, key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
@@ -57,11 +57,3 @@ class Scrubber:
         for secret in self._secrets:
             text = text.replace(secret, _HIDDEN)
         return _CREDENTIALS.sub(rf"\1 {_HIDDEN}", _KEY.sub(_HIDDEN, text))
-
-    def __repr__(self) -> str:
-        return f"Scrubber({len(self._secrets)} texts)"
-
-
-def _forms(secret: str) -> tuple[str, ...]:
-    """A secret as it is, and as a JSON text, a URL or a web page quotes it."""
-    return secret, json.dumps(secret)[1:-1], quote(secret, safe=""), escape(secret)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, Final, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from wfdsl.errors import UsageError
@@ -18,23 +18,13 @@ from wfdsl.protocols import Worker
 from wfdsl.settings import closest
 from wfdsl.workers.entry import WorkerEntry
 
-
-@runtime_checkable
-class Closeable(Protocol):
-    """Something that holds connections, a process or memory until it is told to let go."""
-
-    async def aclose(self) -> None:
-        """Let go. May be called more than once."""
-        ...
-
-
-_Resource = TypeVar("_Resource", bound=Closeable)
+_Resource = TypeVar("_Resource")
 
 
 class _Shared:
     """A resource with the pools' workers that hold it; the last ones to let go close it."""
 
-    def __init__(self, resource: Closeable) -> None:
+    def __init__(self, resource: Any) -> None:
         self.resource = resource
         self.holders: WeakSet[OpenWorkers] = WeakSet()
 
@@ -46,39 +36,34 @@ _SHARED: Final[WeakKeyDictionary[Any, WeakValueDictionary[Hashable, _Shared]]] =
 class OpenWorkers:
     """The workers of a pool that were built in one event loop.
 
-    A client or a server belongs to the event loop in which it was opened, so each loop has its own.
+    A client or a server belongs to the event loop in which it was opened, so each loop has its own. What has a method
+    `aclose` holds connections, a process or memory until that is called.
     """
 
     def __init__(self, loop: Any = None) -> None:
         """Outside of a loop (None), nothing is shared with other pools."""
         self.users = 0
         """Open blocks; the last one to leave closes them."""
-        self._workers: dict[str, Worker] = {}
+        self.workers: dict[str, Worker] = {}
+        """By name, those that were built."""
         self._known = WeakValueDictionary() if loop is None else _SHARED.setdefault(loop, WeakValueDictionary())
         self._shared: dict[Hashable, _Shared] = {}
-        self._kept: list[Closeable] = []
-
-    def worker(self, entry: WorkerEntry, build: Callable[[WorkerEntry, OpenWorkers], Worker]) -> Worker:
-        """The worker of this entry, built on the first call."""
-        if entry.name not in self._workers:
-            self._workers[entry.name] = build(entry, self)
-        return self._workers[entry.name]
+        self._kept: list[Any] = []
 
     def keep(self, worker: Worker) -> Worker:
         """Close this worker with the others, if it can be closed."""
-        if isinstance(worker, Closeable):
+        if hasattr(worker, "aclose"):
             self._kept.append(worker)
         return worker
 
     def shared(self, key: Hashable, make: Callable[[], _Resource]) -> _Resource:
         """The resource of this key, made on the first call; it is closed with the last workers that hold it."""
-        if key not in self._shared:
-            held = self._known.get(key)
-            if held is None:
-                held = self._known[key] = _Shared(make())
-            held.holders.add(self)
-            self._shared[key] = held
-        resource: _Resource = self._shared[key].resource  # type: ignore[assignment]  # one key, one type: its maker's
+        held = self._known.get(key)
+        if held is None:
+            held = self._known[key] = _Shared(make())
+        held.holders.add(self)
+        self._shared[key] = held
+        resource: _Resource = held.resource
         return resource
 
     async def aclose(self) -> None:
@@ -89,7 +74,7 @@ class OpenWorkers:
         shared, kept = self._shared, self._kept
         if not shared and not kept:
             return
-        self._workers, self._shared, self._kept = {}, {}, []
+        self.workers, self._shared, self._kept = {}, {}, []
         async with AsyncExitStack() as stack:
             for key, held in shared.items():
                 held.holders.discard(self)
@@ -121,13 +106,11 @@ _EXTRAS: Final = {
     "llguidance": "torch",
 }
 """By package: the extra that installs it."""
-_FUNCTION: Final = "function"
-"""The provider of functions, which are given to `Pool.from_functions`."""
 
 
 def providers() -> tuple[str, ...]:
     """Every provider that an entry may name, sorted."""
-    return tuple(sorted({*_BUILT_IN, _FUNCTION, *(found.name for found in entry_points(group=PLUGIN_GROUP))}))
+    return tuple(sorted({*_BUILT_IN, "function", *(found.name for found in entry_points(group=PLUGIN_GROUP))}))
 
 
 def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
@@ -137,11 +120,9 @@ def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         UsageError: the provider is not known, or a key, a package or a setting is missing.
     """
     provider = entry.provider
-    if provider in _BUILT_IN:
-        found = EntryPoint(provider, _BUILT_IN[provider], PLUGIN_GROUP)
-    elif plugins := tuple(entry_points(group=PLUGIN_GROUP, name=provider)):
-        found = plugins[0]
-    else:
+    own = [EntryPoint(provider, _BUILT_IN[provider], PLUGIN_GROUP)] if provider in _BUILT_IN else []
+    found = next(iter(own or entry_points(group=PLUGIN_GROUP, name=provider)), None)
+    if found is None:
         check_provider(entry)
         given = "give the function to Pool.from_functions"
         raise UsageError(f'worker "{entry.name}": provider {provider} cannot be set in a file; {given}')

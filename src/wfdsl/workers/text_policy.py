@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from wfdsl.language.reasoning import reasoning_end, split_reasoning
 from wfdsl.protocols import Call, Reply, Worker, WorkerFailure
@@ -17,7 +16,6 @@ from wfdsl.workers.endings import ended
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_HIGH_SURROGATES: Final = ("\ud800", "\udbff")
 
 
 def clean(text: str) -> str:
@@ -43,11 +41,8 @@ class PolicedWorker:
         Raises:
             WorkerFailure: there is no usable reply.
         """
-        pieces = (
-            None
-            if call.on_delta is None
-            else _Pieces(call.on_delta, self._max_chars, strip_thinking=self._strip_thinking)
-        )
+        sink, strips = call.on_delta, self._strip_thinking
+        pieces = None if sink is None else _Pieces(sink, self._max_chars, strip_thinking=strips)
         try:
             reply = self._policed(await self.worker(call if pieces is None else call._replace(on_delta=pieces)))
         except WorkerFailure as failure:
@@ -98,7 +93,7 @@ class _Pieces:
         self._streamed = self._streamed or piece != ""
         text = self._held + piece
         # The second half of a surrogate pair may come with the next piece.
-        split = len(text) - (text[-1:] != "" and _HIGH_SURROGATES[0] <= text[-1] <= _HIGH_SURROGATES[1])
+        split = len(text) - ("\ud800" <= text[-1:] <= "\udbff")
         self._held = text[split:]
         visible = clean(text[:split])
         if self._thinks is not None:

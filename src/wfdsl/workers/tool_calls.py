@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Final
 
 from wfdsl.protocols import Call, Message, Reply, ToolCall
@@ -35,10 +36,8 @@ def _whole(call: ToolCall, *, is_custom: bool) -> ToolCall:
     if call.custom:
         return call
     arguments = call.arguments or "{}"
-    if not is_custom:
-        return call._replace(arguments=arguments)
-    given = _object(arguments).get(_INPUT)
-    return call._replace(arguments=given if isinstance(given, str) else arguments, custom=True)
+    given = _object(arguments).get(_INPUT) if is_custom else None
+    return call._replace(arguments=given if isinstance(given, str) else arguments, custom=is_custom)
 
 
 def _object(arguments: str) -> dict[str, Any]:
@@ -56,23 +55,20 @@ def _calls(message: Message) -> list[ToolCall]:
 
 def chat_message(message: Message) -> dict[str, Any]:
     """A message of the chat API."""
-    found: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+    found: dict[str, Any] = {name: message.get(name) for name in ("role", "content", "tool_call_id") if name in message}
     if "images" in message:
         images = [{"type": "image_url", "image_url": {"url": url}} for url in message["images"]]
         found["content"] = [{"type": "text", "text": message["content"]}, *images]
     if "tool_calls" in message:
         found["content"] = message["content"] or None
         found["tool_calls"] = [chat_call(call) for call in _calls(message)]
-    if "tool_call_id" in message:
-        found["tool_call_id"] = message["tool_call_id"]
     return found
 
 
 def chat_call(call: ToolCall) -> dict[str, Any]:
     """A tool call as the chat API has it."""
-    if call.custom:
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    kind, given = ("custom", "input") if call.custom else ("function", "arguments")
+    return {"id": call.id, "type": kind, kind: {"name": call.name, given: call.arguments}}
 
 
 def responses_input(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -123,16 +119,16 @@ def _flat(tool: Mapping[str, Any]) -> dict[str, Any]:
 def anthropic_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages of Anthropic's API: results of tools come together, in one message of the user."""
     found: list[dict[str, Any]] = []
-    results: list[dict[str, Any]] = []
-    for message in messages:
-        if "tool_call_id" not in message:
-            results = []
-            found.append({"role": message["role"], "content": _blocks(message)})
-            continue
-        if not results:
-            found.append({"role": "user", "content": results})
-        results.append({"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]})
+    for are_results, group in groupby(messages, lambda message: "tool_call_id" in message):
+        if are_results:
+            found.append({"role": "user", "content": [_result(each) for each in group]})
+        else:
+            found += [{"role": each["role"], "content": _blocks(each)} for each in group]
     return found
+
+
+def _result(message: Message) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
 
 
 def _blocks(message: Message) -> str | list[dict[str, Any]]:

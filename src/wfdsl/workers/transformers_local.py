@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -56,38 +56,24 @@ def build(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         )
     options = entry.options_as(_Options)
     key = (entry.model, options.device, options.dtype, options.batch)
-    return TransformersWorker(entry, open_workers.shared(key, lambda: Engine(*key)), options.template)
+    engine = open_workers.shared(key, lambda: Engine(*key))
+
+    async def answer(call: Call) -> Reply:
+        """Answer once. The text comes in one piece."""
+        asked = sampling(entry, call)
+        require_no_tools(call, f'worker "{entry.name}"')
+        async with in_time(call, entry.timeout_s):
+            reply = await engine.reply(with_system(entry, as_content(call.messages)), asked, dict(options.template))
+        if call.on_delta is not None and reply.text:
+            call.on_delta(reply.text)
+        return priced(entry, reply)
+
+    return answer
 
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 """transformers builds models under a default device of the whole process, so that two threads that load models at the
 same time spoil each other's."""
-
-
-class TransformersWorker:
-    """One worker of a model that is loaded once for all of them."""
-
-    def __init__(self, entry: WorkerEntry, engine: Engine, template: Mapping[str, Any]) -> None:
-        self._entry = entry
-        self._engine = engine
-        self._template = dict(template)
-
-    async def __call__(self, call: Call) -> Reply:
-        """Answer once. The text comes in one piece.
-
-        Raises:
-            WorkerFailure: the model cannot be loaded, or cannot generate.
-        """
-        asked = sampling(self._entry, call)
-        require_no_tools(call, f'worker "{self._entry.name}"')
-        async with in_time(call, self._entry.timeout_s):
-            reply = await self._engine.reply(with_system(self._entry, as_content(call.messages)), asked, self._template)
-        if call.on_delta is not None and reply.text:
-            call.on_delta(reply.text)
-        return priced(self._entry, reply)
-
-    def __repr__(self) -> str:
-        return f"TransformersWorker({self._entry.name!r})"
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from wfdsl.cli.options import (
     group,
     require_no_parameters,
 )
-from wfdsl.cli.output import OK, print_now, server_log
+from wfdsl.cli.output import OK, print_now
 from wfdsl.cli.task_options import add_task_options, tasks_of
 from wfdsl.experiment import RunSettings, ServeSettings
 from wfdsl.installation import SERVER_PACKAGES, require_packages
@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--journal", metavar="FILE", help="keeps every call (default: reward/journal.db beside the usual journal)"
     )
     add_pool_option(parser, "the workers")
-    add_config_options(parser, parameters=False)
+    add_config_options(parser)
     add_options(parser, ServeSettings, "serve", title=OUTPUT, without=_OF_MODELS, **_DEFAULTS)
     group(parser, OUTPUT).add_argument("--quiet", action="store_true", help="print no line for each request")
     add_options(parser, Budget, "budget")
@@ -91,7 +91,8 @@ def execute(args: argparse.Namespace) -> int:
     keys = keys_for(settings.host, settings.keys, print_now)
     allow_open_files()
     with listen(settings.host, settings.port) as listening, _reward(args, experiment, journal) as reward:
-        app = build_app(reward, settings, keys=keys, parallel=args.parallel, log=server_log(quiet=args.quiet))
+        log = (lambda _: None) if args.quiet else print_now
+        app = build_app(reward, settings, keys=keys, parallel=args.parallel, log=log)
         about = f"{len(reward.tasks)} tasks on {address_of(listening)}, journal {journal}"
 
         def ending(why: str) -> None:

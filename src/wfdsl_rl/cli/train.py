@@ -56,7 +56,7 @@ def _execute(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["strategies"]:
         return _strategies(arguments[1:])
     parser = _parser()
-    answer_tab(parser)
+    answer_tab(lambda _: parser)
     return _train(parser.parse_args(arguments))
 
 

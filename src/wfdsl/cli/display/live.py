@@ -48,7 +48,7 @@ def followed(
 
     `ask` takes `on_event`; of `options`, the run has its id, its origin and its journal.
     """
-    display = progress_for(args, pool)
+    display = None if args.quiet else progress_for(pool)
     hint = "" if options["journal"] is None else f"continue with: wfdsl runs resume {options['run_id']}"
     work = ask(on_event=listener_for(display, otel=args.otel, origin=options["origin"] or {}))
     try:
@@ -119,11 +119,10 @@ def listener_for(display: Progress | None, *, otel: bool, origin: Mapping[str, s
     require_provider()
     file = origin.get("file", STDIN)
     spans = SpanListener(workflow="solve" if "solve" in origin else "" if file == STDIN else PurePath(file).stem)
-    if display is None:
-        return spans
 
     def both(event: Event) -> None:
-        display(event)
+        if display is not None:
+            display(event)
         spans(event)
 
     return both

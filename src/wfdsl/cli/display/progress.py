@@ -5,7 +5,6 @@ It is made of the event stream alone, so that standard output holds only the ans
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from wfdsl.interpreter.events import (
     StepStarted,
 )
 from wfdsl.interpreter.record import StepRecord, known_costs
+from wfdsl.protocols import Usage
 from wfdsl.render.pictures import to_terminal
 from wfdsl.render.status import dollars, duration
 from wfdsl.render.text import counted
@@ -51,14 +51,11 @@ _MARKS = {
 }
 
 
-def progress_for(args: argparse.Namespace, pool: Pool | None = None) -> Progress | None:
-    """What shows a run, None if `--quiet`."""
-    if args.quiet:
-        return None
+def progress_for(pool: Pool) -> Progress:
+    """What shows a run on the workers of a pool."""
     live = sys.stderr.isatty()
     console = stderr_console() if live else stderr_console(width=_DRAWING_WIDTH, color_system=None)
-    simulated = pool is not None and bool(pool.tagged(SIMULATED))
-    return Progress(console, {} if pool is None else pool.labels, live=live, simulated=simulated)
+    return Progress(console, pool.labels, live=live, simulated=bool(pool.tagged(SIMULATED)))
 
 
 @dataclass(slots=True)
@@ -91,7 +88,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._live:
-            self._live.__enter__()
+            self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -103,7 +100,7 @@ class Progress:
         if isinstance(event, RunStarted):
             self._begin(event)
         elif isinstance(event, RunFinished) and not event.path:
-            self._say(_summary(event, simulated=self._simulated))
+            self._say(self._summary(event))
         elif event.path in self._rows:
             self._update(self._rows[event.path], event)
 
@@ -138,7 +135,7 @@ class Progress:
                 row.state = row.note = said = "failed"  # the command ends with the reason
             case StepFinished():
                 row.state = event.record.status
-                row.note = said = _closing(event.record, simulated=self._simulated)
+                row.note = said = self._closing(event.record)
             case Retried():
                 row.note = said = f"tries again in {duration(event.wait_s)}: {event.reason}"
             case FellBack():
@@ -182,36 +179,25 @@ class Progress:
             )
         return Group(table, Text(self._run, style="dim"))
 
+    def _closing(self, record: StepRecord) -> str:
+        if record.status == "failed":
+            return f"failed: {record.error}"
+        parts = [duration(record.seconds or 0.0), *self._amounts(record.usage, record.list_usd)]
+        parts += ["from the journal"] if record.replayed else []
+        parts += [f"reply ended by: {record.finish}"] if record.finish not in ("stop", None) else []
+        return f"{record.status}: {', '.join(parts)}"
 
-def _closing(record: StepRecord, *, simulated: bool) -> str:
-    if record.status == "failed":
-        return f"failed: {record.error}"
-    parts = [duration((record.finished or 0.0) - (record.started or 0.0))]
-    if record.usage.total_tokens:
-        parts.append(f"{record.usage.total_tokens:,} tokens")
-    if record.list_usd:
-        parts.append(_cost(record.list_usd, simulated=simulated))
-    if record.replayed:
-        parts.append("from the journal")
-    if record.finish not in ("stop", None):
-        parts.append(f"reply ended by: {record.finish}")
-    return f"{record.status}: {', '.join(parts)}"
+    def _summary(self, event: RunFinished) -> str:
+        run = event.run
+        ending = "stopped by its budget" if run.status == "budget" else run.status
+        parts = [f"{ending} in {duration(run.seconds or 0.0)}", *self._amounts(run.usage, run.paid_usd)]
+        if run.paid_usd is None:
+            known, unknown = known_costs(run)
+            parts += [f"at least {dollars(known)}"] if known else []
+            parts.append(f"price of {', '.join(unknown)} not known")
+        return f"run {run.id}: {', '.join(parts)}"
 
-
-def _summary(event: RunFinished, *, simulated: bool) -> str:
-    run = event.run
-    ending = "stopped by its budget" if run.status == "budget" else run.status
-    parts = [f"{ending} in {duration(run.seconds or 0.0)}"]
-    if run.usage.total_tokens:
-        parts.append(f"{run.usage.total_tokens:,} tokens")
-    if run.paid_usd is None:
-        known, unknown = known_costs(run)
-        parts += [f"at least {dollars(known)}"] if known else []
-        parts.append(f"price of {', '.join(unknown)} not known")
-    elif run.paid_usd:
-        parts.append(_cost(run.paid_usd, simulated=simulated))
-    return f"run {run.id}: {', '.join(parts)}"
-
-
-def _cost(usd: float, *, simulated: bool) -> str:
-    return f"{dollars(usd)} simulated" if simulated else dollars(usd)
+    def _amounts(self, usage: Usage, usd: float | None) -> list[str]:
+        """Tokens and dollars, as far as there are any."""
+        tokens = [f"{usage.total_tokens:,} tokens"] if usage.total_tokens else []
+        return [*tokens, f"{dollars(usd)}{' simulated' if self._simulated else ''}"] if usd else tokens

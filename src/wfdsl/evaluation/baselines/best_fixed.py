@@ -150,7 +150,7 @@ class Search:
             child = self.chance.choice(parents)
             for _ in range(self.chance.choice((1, 1, 2))):
                 child = edited(child, self.workers, self.chance)
-            if child not in self._outcomes and len(child) <= self.max_steps and graph_of(child).calls == len(child):
+            if child not in self._outcomes and len(child) <= self.max_steps and len(graph_of(child).live) == len(child):
                 found[child] = None
             if len(found) == CHILDREN:
                 break
