@@ -33,7 +33,7 @@ def trained(folder: Path, size: dict[str, int]) -> dict[str, Any]:
     save_new(folder / "model", make_model(tokenizer, seed=0, **size), tokenizer)
     settings = [f"train.model={folder / 'model'}", *(f"train.stages.base.{key}={value}" for key, value in STEP.items())]
     settings += ["train.lora.r=8"] if size is TINY else []
-    settings += ["train.eval_count=0", "train.trl.bf16=true", "conductor.prompt=tiny", "conductor.examples=none"]
+    settings += ["train.trl.bf16=true", "conductor.prompt=tiny", "conductor.examples=none"]
     plan, shape = read_plan("qwen2.5-0.5b-lora", settings), shape_of(str(folder / "model"))
     assert shape is not None
     begun = time.monotonic()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 import transformers
+from peft import AutoPeftModelForCausalLM
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
@@ -117,8 +118,6 @@ def read_gguf(file: Path) -> tuple[Any, Any, dict[str, Any]]:
 
 def load_merged(folder: Path) -> Any:
     """The network of a folder with adapters, merged into its weights in 32 bits."""
-    from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (an optional package)
-
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 
@@ -142,12 +141,6 @@ def newest_complete(setup: Setup, stage: str) -> Path | None:
             return path
         setup.say(f"{stage}: skipped a checkpoint: {path}: {missing[0]} is missing")
     return None
-
-
-def drop_optimizers(folder: Path) -> None:
-    """Remove the states of optimizers from the checkpoints of a stage that is complete; the models stay."""
-    for path in folder.glob("checkpoint-*/optimizer.*"):
-        path.unlink()
 
 
 def step_of(path: Path) -> int:

@@ -17,7 +17,7 @@ from wfdsl_rl.scoring import Ablation, RewardValues
 
 FIXED: Final = (
     *("num_iterations", "shuffle_dataset", "remove_unused_columns", "logging_steps", "logging_first_step"),
-    *("reward_weights", "mask_truncated_completions", "use_cpu", "disable_tqdm"),
+    *("reward_weights", "mask_truncated_completions", "use_cpu", "disable_tqdm", "eval_strategy", "eval_on_start"),
 )
 """Arguments without which an interrupted training would not resume with the same samples, or would not be told of."""
 _READ: Final = {"use_vllm": bool, "vllm_mode": str, "vllm_gpu_memory_utilization": float, "temperature": float}
@@ -92,7 +92,6 @@ class GrpoStage(Stage):
         "group", "whose standard deviation advantages are divided by"
     )
     max_completion_length: int = option(1024, "tokens of a completion; a longer one is cut, and invalid", gt=0)
-    eval_steps: int = option(50, "steps between evaluations", gt=0)
     pick: tuple[int, ...] = option(
         (), "how many workers, with shuffled indices, a row offers: one of these numbers", default_text="all of them"
     )
@@ -107,8 +106,6 @@ OURS: Final = {
     "num_train_epochs": f"{_STAGE}.max_steps",
     **dict.fromkeys(("generation_batch_size", "steps_per_generation"), f"{_STAGE}.prompts_per_step"),
     "gradient_accumulation_steps": f"{_STAGE}.per_device_train_batch_size",
-    **dict.fromkeys(("per_device_eval_batch_size", "num_generations_eval"), "train.eval_count"),
-    **dict.fromkeys(("eval_strategy", "eval_on_start"), f"{_STAGE}.eval_steps"),
     **dict.fromkeys(("warmup_ratio", "lr_scheduler_kwargs"), f"{_STAGE}.warmup_steps"),
     "save_strategy": f"{_STAGE}.save_steps",
     **dict.fromkeys(("output_dir", "run_name"), "--out"),
@@ -128,8 +125,6 @@ class TrainConfig(Table):
     lora: LoraConfig | None = option(None, "adapters", default_text="all weights are trained")
     tasks: str = option(help="training tasks: anything that `wfdsl.load_tasks` reads")
     task_count: int = option(960, "how many tasks", gt=0)
-    eval_tasks: str = option("", "tasks of the evaluations", default_text="the test split of tasks, if it is a gym")
-    eval_count: int = option(200, "tasks per evaluation, each asked once; 0: no evaluation", ge=0)
     seed: int = option(0, "the seed of tasks, weights, sampling and simulated workers")
     reward: RewardValues = option(RewardValues, "the reward of each outcome")
     reward_function: str = option("", "a function of yours, `file.py:name`, that gives the reward of (scored, task)")

@@ -17,14 +17,11 @@ from typing import Any, Final
 from wfdsl.evaluation.workflow_statistics import Case, asked_steps, entropy_bits, signatures_of
 from wfdsl.files import read_json_lines, write_whole
 from wfdsl.language.workflow import Workflow
-from wfdsl_rl.scoring import CUT, Sample, right_share
+from wfdsl_rl.scoring import Sample, metrics_of, right_share
 
 
 class SampleFiles:
-    """Writes each batch to a file: `step-` or `eval-`, and the step, `.jsonl.gz`.
-
-    A file for each step, so that a step that is repeated after a kill writes the same file again.
-    """
+    """Writes the batches of each step to a file, so that a step that is repeated after a kill writes it again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -33,12 +30,10 @@ class SampleFiles:
 
     def __call__(self, samples: Sequence[Sample]) -> None:
         """Write a batch."""
-        first = samples[0]
-        name = "step" if first.row["split"] == "train" else str(first.row["split"])
-        path = self._folder / f"{name}-{first.step:06d}.jsonl.gz"
+        path = self._folder / f"step-{samples[0].step:06d}.jsonl.gz"
         lines = "".join(json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples)
         packed = gzip.compress(lines.encode(errors="replace"), compresslevel=1, mtime=0)
-        if path in self._begun:  # an evaluation has several batches
+        if path in self._begun:  # TRL's asynchronous trainer with a server scores each group by itself
             with path.open("ab") as file:
                 file.write(packed)
         else:
@@ -116,11 +111,9 @@ def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 _PATIENCE: Final = 10
-"""Consecutive iterations before a warning is given."""
+"""Consecutive iterations before a warning is given. Our choice, as all limits here."""
 _REASONS: Final = 5
 """How many reasons for completions without a score are printed."""
-_CONSTANT: Final = 0.8
-"""The share of groups with equal rewards above which next to nothing is learned. Our choice, as all limits here."""
 _WINDOW: Final = 3
 """Iterations over which a worker's share is averaged, to look for a collapse."""
 _COLLAPSED: Final = 0.9
@@ -165,11 +158,6 @@ class HealthChecks:
                 self._say(f"warning: step {samples[0].step}: {counts}, such as: {reason}")
         cases = [case_of(sample.to_dict()) for sample in samples]
         figures = figures_of(samples, cases)
-        if samples[0].row["split"] == "train":
-            self._check(samples, cases, figures)
-        return {**figures, **latency_of(samples)}
-
-    def _check(self, samples: Sequence[Sample], cases: Sequence[Case], figures: Mapping[str, float]) -> None:
         self._calls.append(calls_of(cases))
         self._cases.append(cases)
         if not self._collapsed and (warning := collapse_of(self._calls)) is not None:
@@ -183,17 +171,13 @@ class HealthChecks:
         for code, count in self._seen.items():
             if count == _PATIENCE:
                 self._say(f"warning: for {count} iterations: {found[code]}")
-
-
-def worker_share(calls: Mapping[int, int], worker: int) -> float:
-    """A worker's share of the calls."""
-    return calls.get(worker, 0) / max(sum(calls.values()), 1)
+        return {**figures, **latency_of(samples)}
 
 
 def collapse_of(calls: Sequence[Mapping[int, int]]) -> str | None:
     """The warning that nearly all calls of the last iterations ask one worker, and did not before; None if not so."""
     worker = max(calls[-1], key=calls[-1].__getitem__, default=-1)
-    shares = [worker_share(each, worker) for each in calls]
+    shares = [each.get(worker, 0) / max(sum(each.values()), 1) for each in calls]
     *earlier, now = [fmean(shares[at : at + _WINDOW]) for at in range(max(len(shares) - _WINDOW + 1, 1))]
     if now < _COLLAPSED or min(earlier, default=1.0) > _SPREAD:
         return None
@@ -210,12 +194,12 @@ def warnings_for(figures: Mapping[str, Any], samples: Sequence[Sample]) -> dict[
         figures: Of the iteration, with the latest log entry; missing metrics are absent or None.
         samples: The iteration's completions.
     """
-    entropy, count = figures.get("entropy"), len(samples)
+    entropy, batch = figures.get("entropy"), metrics_of([sample.scored for sample in samples])
     holds = {
-        "constant-groups": figures["constant_groups"] > _CONSTANT,
+        "constant-groups": figures["constant_groups"] > 0.8,
         "low-entropy": entropy is not None and entropy < 0.01,
-        "cut": sum(CUT in sample.scored.problems for sample in samples) > count / 10,
-        "few-valid": sum(sample.scored.outcome == "invalid" for sample in samples) > count / 2,
-        "no-score": sum(not sample.scored.has_score for sample in samples) > count / 4,
+        "cut": batch["cut"] > 0.1,
+        "few-valid": batch["valid"] < 0.5,
+        "no-score": batch["unjudged"] + batch["failed"] > 0.25,
     }
     return {code: text for code, text in _WARNINGS.items() if holds[code]}

@@ -22,7 +22,6 @@ from wfdsl_rl.training.samples import (
     figures_of,
     read_samples,
     warnings_for,
-    worker_share,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def sample(
     worker: int | None = None,
     row: int | None = None,
     step: int = 3,
-    split: str = "train",
 ) -> Sample:
     asked = number % 3 if worker is None else worker
     workflow = Workflow(tuple(Step(asked, subtask, ()) for _ in range(1 + number % 4)))
@@ -52,7 +50,7 @@ def sample(
     judged = Scored(outcome, **ran, problems=(problem,) if problem else (), score=float(number % 2))
     group = number // 4 if row is None else row
     kind = ("math", "text")[group % 2]
-    about = {"split": split, "row": group, "task": f"t{group}", "kind": kind, "previous": None}
+    about = {"split": "train", "row": group, "task": f"t{group}", "kind": kind, "previous": None}
     rollout = Rollout(completion="text", task=Task(id="t", question=QUESTION, gold="11"), sample_id="s")
     return Sample(step, about, rollout, judged)
 
@@ -113,10 +111,8 @@ def test_a_problem_that_goes_away_is_forgotten() -> None:
     assert told(batch(lambda number: {"row": number}) if at % 10 else batch() for at in range(30)) == []
 
 
-def test_a_reason_for_missing_scores_is_told_once_also_in_evaluations() -> None:
-    reasons = (("eval", "down"), ("train", "down"), ("train", "slow"))
-
-    said = told(batch(first(1, outcome="failed", problem=reason), split=split) for split, reason in reasons)
+def test_a_reason_for_missing_scores_is_told_once() -> None:
+    said = told(batch(first(1, outcome="failed", problem=reason)) for reason in ("down", "down", "slow"))
 
     assert ["down" in line for line in said] == [True, False]
 
@@ -135,7 +131,7 @@ def recorded(name: str) -> list[Counter[int]]:
 def test_a_collapse_that_has_happened_is_seen_within_ten_iterations(name: str) -> None:
     """Trainings in which one worker got nearly all calls of every kind: at a high learning rate, without a KL term."""
     iterations = recorded(name)
-    begun = next(at for at, each in enumerate(iterations) if max(worker_share(each, worker) for worker in each) >= 0.9)
+    begun = next(at for at, each in enumerate(iterations) if max(each.values()) >= 0.9 * each.total())
 
     seen = [at for at in range(len(iterations)) if collapse_of(iterations[: at + 1]) is not None]
 
