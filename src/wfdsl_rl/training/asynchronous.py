@@ -50,8 +50,9 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     """
     config, folder, served = setup.train.grpo(stage), setup.folder(stage), _SERVER in setup.train.trl
     arguments = async_config(config, setup.train, folder)
-    health, rows = HealthChecks(setup.say), stage_rows(setup, stage)
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), *([] if served else [health])]  # by groups
+    rows, listeners = stage_rows(setup, stage), list[Listener]([SampleFiles(folder / "samples")])
+    if not served:  # a server's completions come by groups
+        listeners.append(HealthChecks(setup.say))
     reward = replace(setup, processes=ALONE).reward(stage, listeners=listeners)  # only the first process has a worker
     worker = None
     if not served:
@@ -71,8 +72,7 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     except (ImportError, OSError, AssertionError, ValueError) as error:
         raise UsageError(f"--async: TRL's asynchronous trainer cannot start on this machine: {error}") from error
     reward.end_of_text = frozenset(trainer.eos_token_ids)
-    watched = replace(setup, listeners=(*setup.listeners, health.on_metrics))
-    return run_trainer(watched, stage, trainer, checkpoint)
+    return run_trainer(setup, stage, trainer, checkpoint)
 
 
 def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRPOConfig:
@@ -183,7 +183,7 @@ class RolloutWorker:
                 await self._places.acquire()
                 rows = self._rows[begin : begin + self._prompts]
                 written = await asyncio.to_thread(self._write, rows, self._version)
-                scoring = group.create_task(self._scored(rows, written))
+                scoring = group.create_task(self._scored(rows, written, scoring))
         for sample in [] if scoring is None else scoring.result():  # TRL reads a batch ahead
             self.rollout_buffer.put(replace(sample, advantage=0.0, model_version=self._version + self._staleness))
 
@@ -219,10 +219,15 @@ class RolloutWorker:
                 samples.append(sample)
         return samples
 
-    async def _scored(self, rows: Sequence[Mapping[str, Any]], written: Sequence[RolloutSample]) -> list[RolloutSample]:
-        """Score a batch, and give it to the trainer.
+    async def _scored(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        written: Sequence[RolloutSample],
+        before: asyncio.Task[list[RolloutSample]] | None,
+    ) -> list[RolloutSample]:
+        """Score a batch, and give it to the trainer after the one before, so that it is not too old to be trained on.
 
-        Completions teach nothing if they have no reward, or will be too old when they are trained on.
+        Completions without a reward teach nothing.
         """
         count, logged = self._arguments.num_generations, dict[str, float]()
         rewards = await self._reward.trl(
@@ -232,17 +237,15 @@ class RolloutWorker:
             log_metric=logged.__setitem__,
             **{name: [row[name] for row in rows for _ in range(count)] for name in rows[0] if name != "prompt"},
         )
+        if before is not None:
+            await before
         self.metrics_queue.put({**logged, "reward": fmean([each for each in rewards if each is not None] or [0.0])})
-        waiting = -(-self.rollout_buffer.qsize() // len(written))  # batches that are trained on before
-        is_late = self._version + waiting - written[0].model_version > self._staleness
         samples = []
         for at, (sample, reward) in enumerate(zip(written, rewards, strict=True)):
             first = at - at % count
-            known = [each for each in rewards[first : first + count] if each is not None]
-            advantage = 0.0
-            if reward is not None and len(known) > 1 and not is_late:
+            known, advantage = [each for each in rewards[first : first + count] if each is not None], 0.0
+            if reward is not None and len(known) > 1:
                 advantage = (reward - fmean(known)) / (stdev(known) + 1e-4)
-            version = self._version if is_late else sample.model_version
-            samples.append(replace(sample, advantage=advantage, model_version=version, enqueued_at=time.time()))
+            samples.append(replace(sample, advantage=advantage, enqueued_at=time.time()))
             self.rollout_buffer.put(samples[-1])
         return samples

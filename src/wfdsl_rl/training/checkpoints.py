@@ -96,23 +96,22 @@ def import_gguf(model: str, folder: Path) -> str:
     if file is None:
         return model
     if not (folder / "config.json").is_file():
-        tokenizer, config, weights = read_gguf(file)
-        network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        network.load_state_dict(weights)
         part = folder.with_suffix(".part")
-        tokenizer.save_pretrained(part)
-        network.save_pretrained(part)
+        for each in read_gguf(file):
+            each.save_pretrained(part)
         part.rename(folder)
     return str(folder)
 
 
-def read_gguf(file: Path) -> tuple[Any, Any, dict[str, Any]]:
-    """Tokenizer, configuration and weights, in 32 bits, of a GGUF file."""
+def read_gguf(file: Path) -> tuple[Any, Any]:
+    """Tokenizer and network, with weights in 32 bits, of a GGUF file."""
     named = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
-    network = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
-    config = copy.deepcopy(network.config)
+    read = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
+    config = copy.deepcopy(read.config)
     del config.quantization_config  # what the file was, not what the weights are now
-    return transformers.AutoTokenizer.from_pretrained(**named), config, network.state_dict()
+    network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    network.load_state_dict(read.state_dict())
+    return transformers.AutoTokenizer.from_pretrained(**named), network
 
 
 def load_merged(folder: Path) -> Any:

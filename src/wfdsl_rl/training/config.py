@@ -6,7 +6,7 @@ one. All other numbers are our choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -171,30 +171,27 @@ class TrainConfig(Table):
         Raises:
             UsageError: an option names something that does not exist, or processes cannot share a step.
         """
-        for problem in self._problems(pool, stages):
-            raise UsageError(problem)
-
-    def _problems(self, pool: Pool, stages: Sequence[str]) -> Iterator[str]:
         for key, value in self.trl.items():
             if key in FIXED:
-                yield f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
+                raise UsageError(
+                    f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
+                )
             if key in OURS:
-                yield f"train.trl.{key}: set {OURS[key]} instead"
+                raise UsageError(f"train.trl.{key}: set {OURS[key]} instead")
             kind = _READ.get(key, type(value))
             if type(value) is not kind and not (kind is float and type(value) is int):
-                yield f"train.trl.{key} must be a {kind.__name__} (got {value!r})"
+                raise UsageError(f"train.trl.{key} must be a {kind.__name__} (got {value!r})")
         if self.trl.get("temperature") == 0:
-            yield "train.trl.temperature must be above 0 (got 0): completions of a group have to differ"
+            raise UsageError("train.trl.temperature must be above 0 (got 0): completions of a group have to differ")
+        last = len(pool) - 1
         if (worker := self.ablation.worker) is not None and worker not in pool.indices:
-            yield f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
+            raise UsageError(f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {last}")
         for name in stages:
-            stage = self.stages.get(name)
-            if stage is None:
-                yield f"there is no stage {name!r}; train.stages has {', '.join(self.stages)}"
-            elif any(not 0 < count <= len(pool) for count in getattr(stage, "pick", ())):
-                yield f"train.stages.{name}.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
-            else:
-                share_of(stage.batch_size, stage.per_device_train_batch_size or 1, self.processes or 1)
+            if (stage := self.stages.get(name)) is None:
+                raise UsageError(f"there is no stage {name!r}; train.stages has {', '.join(self.stages)}")
+            if any(not 0 < count <= len(pool) for count in getattr(stage, "pick", ())):
+                raise UsageError(f"train.stages.{name}.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered")
+            share_of(stage.batch_size, stage.per_device_train_batch_size or 1, self.processes or 1)
 
 
 def share_of(batch: int, micro: int, processes: int) -> int:

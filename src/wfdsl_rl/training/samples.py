@@ -17,7 +17,7 @@ from typing import Any, Final
 from wfdsl.evaluation.workflow_statistics import Case, asked_steps, entropy_bits, signatures_of
 from wfdsl.files import read_json_lines, write_whole
 from wfdsl.language.workflow import Workflow
-from wfdsl_rl.scoring import Sample, metrics_of, right_share
+from wfdsl_rl.scoring import Sample, right_share
 
 
 class SampleFiles:
@@ -110,8 +110,8 @@ def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
     }
 
 
-_PATIENCE: Final = 10
-"""Consecutive iterations before a warning is given. Our choice, as all limits here."""
+_LASTS: Final = 10
+"""Iterations that warnings of `signatures_of` look at together. Our choice, as all limits here."""
 _REASONS: Final = 5
 """How many reasons for completions without a score are printed."""
 _WINDOW: Final = 3
@@ -120,58 +120,39 @@ _COLLAPSED: Final = 0.9
 """The share of one worker in a collapse."""
 _SPREAD: Final = 0.75
 """The highest share of that worker before it."""
-_WARNINGS: Final = {
-    "constant-groups": "most groups have equal rewards, so they teach nothing; use harder or easier questions",
-    "low-entropy": "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate",
-    "cut": "more than a tenth of the completions are cut: raise max_completion_length, or show shorter ones in SFT",
-    "few-valid": "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate",
-    "no-score": "more than a quarter of the completions have no score: look at the workers and the graders",
-}
-"""By what they are about; given once they have lasted."""
 
 
 class HealthChecks:
-    """A listener that returns the figures of each batch. It warns once about what was wrong for several iterations in a
-    row, about a collapse at once, and says why completions have no score."""
+    """A listener that returns the figures of each batch. It says why completions have no score, and warns once of each
+    way in which the last iterations fail, and of a collapse at once."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._seen: dict[str, int] = {}  # for how many iterations something has been wrong
-        self._entry: Mapping[str, Any] = {}
-        self._told: set[str] = set()  # reasons for missing scores
+        self._reasons: set[str] = set()
+        self._warned: set[str] = set()
         self._calls: list[Mapping[int, int]] = []
-        self._cases: deque[Sequence[Case]] = deque(maxlen=_PATIENCE)
-        self._collapsed = False
-
-    def on_metrics(self, entry: Mapping[str, Any]) -> None:
-        """Remember a log entry; it is checked with the next batch."""
-        if "reward" in entry:
-            self._entry = entry
+        self._cases: deque[Sequence[Case]] = deque(maxlen=_LASTS)
 
     def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
         """Check a batch; its figures."""
         unscored = [sample.scored.problems[0] for sample in samples if not sample.scored.has_score]
         for reason in dict.fromkeys(unscored):
-            if reason not in self._told and len(self._told) < _REASONS:
-                self._told.add(reason)
+            if reason not in self._reasons and len(self._reasons) < _REASONS:
+                self._reasons.add(reason)
                 counts = f"{len(unscored)} of {len(samples)} completions have no score and are left out"
                 self._say(f"warning: step {samples[0].step}: {counts}, such as: {reason}")
         cases = [case_of(sample.to_dict()) for sample in samples]
-        figures = figures_of(samples, cases)
         self._calls.append(calls_of(cases))
         self._cases.append(cases)
-        if not self._collapsed and (warning := collapse_of(self._calls)) is not None:
-            self._collapsed = True
-            self._say(f"warning: step {samples[0].step}: {warning}")
-        found = warnings_for({**self._entry, **figures}, samples)
-        if len(self._cases) == _PATIENCE:
-            signs = signatures_of(chain.from_iterable(self._cases)).warnings
-            found |= {code: signs[code] for code in ("mismatch", "loops") if code in signs}
-        self._seen = {code: self._seen.get(code, 0) + 1 for code in found}
-        for code, count in self._seen.items():
-            if count == _PATIENCE:
-                self._say(f"warning: for {count} iterations: {found[code]}")
-        return {**figures, **latency_of(samples)}
+        found: dict[str, str] = {}
+        if len(self._cases) == _LASTS:
+            found.update(signatures_of(chain.from_iterable(self._cases)).warnings)
+        if (collapse := collapse_of(self._calls)) is not None:
+            found["reliance"] = collapse
+        for code in found.keys() - self._warned:
+            self._warned.add(code)
+            self._say(f"warning: step {samples[0].step}: {found[code]}")
+        return {**figures_of(samples, cases), **latency_of(samples)}
 
 
 def collapse_of(calls: Sequence[Mapping[int, int]]) -> str | None:
@@ -185,21 +166,3 @@ def collapse_of(calls: Sequence[Mapping[int, int]]) -> str | None:
         f"nearly all steps ask worker {worker} ({now:.0%}, {min(earlier):.0%} before), whatever the question: lower "
         "the learning rate, ask more questions per step of equal numbers of each kind, or raise beta"
     )
-
-
-def warnings_for(figures: Mapping[str, Any], samples: Sequence[Sample]) -> dict[str, str]:
-    """The warnings of one iteration that are given once they last, by what they are about.
-
-    Args:
-        figures: Of the iteration, with the latest log entry; missing metrics are absent or None.
-        samples: The iteration's completions.
-    """
-    entropy, batch = figures.get("entropy"), metrics_of([sample.scored for sample in samples])
-    holds = {
-        "constant-groups": figures["constant_groups"] > 0.8,
-        "low-entropy": entropy is not None and entropy < 0.01,
-        "cut": batch["cut"] > 0.1,
-        "few-valid": batch["valid"] < 0.5,
-        "no-score": batch["unjudged"] + batch["failed"] > 0.25,
-    }
-    return {code: text for code, text in _WARNINGS.items() if holds[code]}

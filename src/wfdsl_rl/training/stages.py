@@ -12,7 +12,6 @@ import math
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
@@ -131,9 +130,7 @@ def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None 
     config, folder = setup.train.grpo(stage), setup.folder(stage)
     arguments = grpo_config(config, setup.train, folder)
     tokenizer, network = load_model(model)  # after the arguments, which say how weights are spread
-    health = HealthChecks(setup.say)
-    setup = replace(setup, listeners=(*setup.listeners, health.on_metrics))
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), health]
+    listeners: list[Listener] = [SampleFiles(folder / "samples"), HealthChecks(setup.say)]
     trainer = StageTrainer(
         model=network,
         processing_class=tokenizer,
