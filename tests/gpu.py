@@ -45,7 +45,7 @@ def trained(folder: Path, preset: str, size: dict[str, int], *settings: str) -> 
         save_new(folder / "model", make_model(tokenizer, seed=0, **size).bfloat16(), tokenizer)
     torch.cuda.empty_cache()
     chosen = [f"train.model={folder / 'model'}", *(f"train.stages.base.{key}={value}" for key, value in STEP.items())]
-    chosen += ["train.eval_count=0", "train.trl.bf16=true", "conductor.prompt=tiny", "conductor.examples=none"]
+    chosen += ["train.trl.bf16=true", "conductor.prompt=tiny", "conductor.examples=none"]
     chosen += settings
     plan, shape = read_plan(preset, chosen), shape_of(str(folder / "model"))
     assert shape is not None

@@ -385,25 +385,19 @@ class Reward(AbstractContextManager["Reward"]):
 
     async def _batch(self, items: list[Item], step: int | None) -> tuple[list[float | None], dict[str, float]]:
         """The reward of each row with its completion, and what is logged; listeners are told."""
-        trains = any(row["split"] == "train" for row, _, _ in items)
-        once = not trains and self.processes.count > 1  # they repeat rows of an evaluation, so that each has as many
-        keys = [item[0]["row"] if once else place for place, item in enumerate(items)]
-        asked: dict[Any, Item] = {}
-        for key, item in zip(keys, items, strict=True):
-            asked.setdefault(key, item)
-        samples = await self.samples(asked.values(), step)
+        samples = await self.samples(items, step)
         scored = [sample.scored for sample in samples]
         metrics = metrics_of(scored)
         self._spent += [run.list_usd for each in scored for run in each.runs]
-        if trains:  # what evaluations cost is logged with the next training batch, so that a sum over them is all
+        # What evaluations cost is logged with the next training batch, so that a sum over them is all.
+        if any(row["split"] == "train" for row, _, _ in items):
             require_scores(scored, step or 0)
             if (usd := total_usd(self._spent)) is not None:
                 metrics["usd"] = usd
             self._spent.clear()
         for listener in self.listeners:
             metrics |= listener(samples) or {}
-        rewards = {key: sample.reward for key, sample in zip(asked, samples, strict=True)}
-        return [rewards[key] for key in keys], metrics
+        return [sample.reward for sample in samples], metrics
 
     async def _executions(self, rollout: Rollout) -> list[Scored]:
         """All executions of a completion, without their scores."""

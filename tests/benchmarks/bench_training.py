@@ -65,7 +65,6 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
         f"train.stages.base.max_steps={ITERATIONS}",
         "train.stages.base.learning_rate=1e-8",
         "train.stages.base.save_steps=1000",
-        "train.eval_count=0",
     ]
     plan = read_plan(PRESET, settings).with_tasks(["base"])
     setup = replace(plan, out=folder, processes=processes, say=lambda _: None)
@@ -114,7 +113,7 @@ def _plain(setup: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
 
     tokenizer, network = load_model(model)
     train, folder = setup.train, setup.out / "plain"
-    config = grpo_config(train.grpo("base"), train, folder, evaluate=False, resumed=False)
+    config = grpo_config(train.grpo("base"), train, folder)
     trainer = GRPOTrainer(
         model=network,
         processing_class=tokenizer,

@@ -32,7 +32,7 @@ used by name only, through entry points."""
 
 HOMES = {
     "accelerate": ["processes"],
-    "anyio": ["reward"],
+    "anyio": ["reward", "training.asynchronous"],
     "datasets": ["training.stages", "training.asynchronous"],
     "gguf": ["training.export"],
     "httpx2": ["engines.client"],

@@ -44,12 +44,12 @@ class Progress:
     def on_metrics(self, entry: dict[str, Any]) -> None:
         """Show a log entry."""
         self._usd += entry.get("usd") or 0.0
-        if "eval_accuracy" in entry:
-            self.say(f"{entry['stage']} {entry['step']}: held out: {numbers_of(entry, 'eval_')}")
-        elif entry["step"] % self._every == 0 and ("reward" in entry or "loss" in entry):
+        if entry["step"] % self._every == 0 and ("reward" in entry or "loss" in entry):
             place = f"{entry['stage']} {entry['step']}/{self._totals[entry['stage']]}"
-            cost = f"cost ${self._usd:,.2f}" if "usd" in entry else ""
-            self.say(f"{place}: {'  '.join(filter(None, (numbers_of(entry), cost)))}{self._left(entry)}")
+            parts = [f"{name} {entry[name]:.3f}" for name in _SHOWN if isinstance(entry.get(name), float)]
+            if "usd" in entry:
+                parts.append(f"cost ${self._usd:,.2f}")
+            self.say(f"{place}: {'  '.join(parts)}{self._left(entry)}")
         self._begun.setdefault(entry["stage"], (entry["step"], self._clock()))
 
     def on_wait(self, left: int, count: int) -> None:
@@ -72,16 +72,11 @@ def figures(metrics: Path, stages: Sequence[str]) -> list[str]:
     entries = [entry for _, entry in read_json_lines(metrics)]
     lines = []
     for stage in stages:
-        own = [entry for entry in entries if entry["stage"] == stage]
-        trained = [entry for entry in own if "reward" in entry]
-        parts = [_from_to(trained, name) for name in ("reward", "accuracy", "valid", "cut")] if trained else []
-        held_out = [entry["eval_accuracy"] for entry in own if "eval_accuracy" in entry]
-        if held_out:
-            parts.append(f"held out {held_out[0]:.3f} -> {held_out[-1]:.3f}")
-        costs = [entry["usd"] for entry in trained if "usd" in entry]
-        if costs:
-            parts.append(f"cost ${sum(costs):,.2f}")
-        if parts:
+        trained = [entry for entry in entries if entry["stage"] == stage and "reward" in entry]
+        if trained:
+            parts = [_from_to(trained, name) for name in ("reward", "accuracy", "valid", "cut")]
+            if costs := [entry["usd"] for entry in trained if "usd" in entry]:
+                parts.append(f"cost ${sum(costs):,.2f}")
             lines.append(f"{stage}: {counted(len(trained), 'iteration')}: {', '.join(parts)}")
     return lines
 
@@ -90,12 +85,6 @@ def _from_to(entries: Sequence[dict[str, Any]], name: str) -> str:
     values = [entry[name] for entry in entries if entry.get(name) is not None]
     first, last = (fmean(part) for part in (values[:_PLAIN_EVERY], values[-_PLAIN_EVERY:]))
     return f"{name} {first:.3f} -> {last:.3f}"
-
-
-def numbers_of(entry: dict[str, Any], prefix: str = "") -> str:
-    """The main metrics in one line."""
-    found = [(name, entry.get(prefix + name)) for name in _SHOWN]
-    return "  ".join(f"{name} {value:.3f}" for name, value in found if isinstance(value, float))
 
 
 def estimate_text(estimate: Estimate, train: TrainConfig) -> str:
@@ -154,13 +143,13 @@ def _waiting(estimate: Estimate) -> list[str]:
     """The wait for workers that take time."""
     if estimate.simulated:
         return []
-    total = f"all stages {_hours(sum(each.seconds for each in estimate.times))}, without writing and updating"
+    total = sum(each.steps * each.waiting_s for each in estimate.times)
     how = f"{estimate.in_flight} at once, {LATENCY_S:g} s each in the mean (our choice), within the limits of the pool"
     stages = [
-        f"{each.stage} {_hours(each.seconds)} = {each.steps} x {_hours(each.waiting_s)} and what is beside"
+        f"{each.stage} {_hours(each.steps * each.waiting_s)} = {each.steps} x {_hours(each.waiting_s)}"
         for each in estimate.times  # the steps wait for their slowest workflow
     ]
-    return [*stages, total, how]
+    return [*stages, f"all stages {_hours(total)}, without writing and updating", how]
 
 
 def _hours(seconds: float) -> str:

@@ -174,7 +174,8 @@ def cut_model(folder: Path, layers: int, rows: Sequence[Mapping[str, Any]]) -> N
 
     from wfdsl_rl.training.checkpoints import read_gguf  # noqa: PLC0415
 
-    tokenizer, config, weights = read_gguf(shipped_file())
+    tokenizer, larger = read_gguf(shipped_file())
+    config, weights = larger.config, larger.state_dict()
     texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
     texts += [f"Question: {item.text}" for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
     kept = _cut_tokenizer(tokenizer, folder, {token for text in texts for token in tokenizer.tokenize(text)})

@@ -9,12 +9,12 @@ kernel of flash attention.
 from __future__ import annotations
 
 import asyncio
-import math
 import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from datasets import Dataset
 from transformers import AutoTokenizer
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
@@ -36,7 +37,7 @@ from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import HealthChecks, SampleFiles
-from wfdsl_rl.training.stages import grpo_arguments, on_cpu, peft, run_trainer
+from wfdsl_rl.training.stages import grpo_arguments, peft, run_trainer
 
 _SERVER: Final = "vllm_server_base_url"
 
@@ -49,8 +50,9 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     """
     config, folder, served = setup.train.grpo(stage), setup.folder(stage), _SERVER in setup.train.trl
     arguments = async_config(config, setup.train, folder)
-    health, rows = HealthChecks(setup.say), stage_rows(setup, stage)
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), *([] if served else [health])]  # by groups
+    rows, listeners = stage_rows(setup, stage), list[Listener]([SampleFiles(folder / "samples")])
+    if not served:  # a server's completions come by groups
+        listeners.append(HealthChecks(setup.say))
     reward = replace(setup, processes=ALONE).reward(stage, listeners=listeners)  # only the first process has a worker
     worker = None
     if not served:
@@ -70,7 +72,7 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     except (ImportError, OSError, AssertionError, ValueError) as error:
         raise UsageError(f"--async: TRL's asynchronous trainer cannot start on this machine: {error}") from error
     reward.end_of_text = frozenset(trainer.eos_token_ids)
-    return run_trainer(setup, stage, trainer, checkpoint, health.on_metrics)
+    return run_trainer(setup, stage, trainer, checkpoint)
 
 
 def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRPOConfig:
@@ -92,7 +94,7 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
         raise UsageError(f"--async: TRL's asynchronous trainer has no {', '.join(names)}; remove them, or --async")
     arguments = {
         "bf16": has_bfloat16(device()),
-        "gradient_checkpointing": not on_cpu(),
+        "gradient_checkpointing": device() != "cpu",
         "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),
         **train.trl,
@@ -121,25 +123,22 @@ class RolloutWorker:
         self._reward, self._rows, self._arguments, self._prompts = reward, rows, arguments, prompts_per_step
         self._staleness, self._version = max(arguments.max_staleness, 1), 0
         self._places = asyncio.Semaphore(self._staleness)
-        self._loop: asyncio.AbstractEventLoop
-        self._thread = threading.Thread(target=self._run, name="wfdsl-rollouts", daemon=True)
-        self._writing: asyncio.Task[None]
-        self._error: BaseException | None = None
+        self._opened = ExitStack()
+        self._portal: BlockingPortal | None = None
+        self._writing: Future[None]
 
     def init_weight_transfer(self) -> None:
         """Nothing to prepare in one process."""
 
     def start(self) -> None:
         """Begin to write."""
-        self._loop = asyncio.new_event_loop()
-        self._writing = self._loop.create_task(self._batches())
-        self._thread.start()
+        self._portal = self._opened.enter_context(start_blocking_portal())
+        self._writing = self._portal.start_task_soon(self._batches)
+        self._opened.callback(self._writing.cancel)
 
     def stop(self) -> None:
         """End what is in progress."""
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._writing.cancel)
-            self._thread.join()
+        self._opened.close()
 
     def destroy(self) -> None:
         """Nothing is left open."""
@@ -162,8 +161,8 @@ class RolloutWorker:
     def update_model_version(self, model_version: int) -> None:
         """Note which weights write from now on; an update has used up a batch."""
         self._version = model_version
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._places.release)
+        if self._portal is not None:  # not before the start, when no batch is written yet
+            self._portal.call(self._places.release)
 
     def check_health(self, stale_after_s: float) -> None:  # noqa: ARG002  (workflows may take long; there is a deadline)
         """Raise what ended the worker.
@@ -171,19 +170,11 @@ class RolloutWorker:
         Raises:
             BudgetExhausted, NoScore, UsageError: as the reward does.
         """
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
         try:
-            with suppress(asyncio.CancelledError):  # by `stop`
-                self._loop.run_until_complete(self._writing)
+            if self._writing.done():
+                self._writing.result()
         except BaseExceptionGroup as errors:
-            self._error = errors.exceptions[0]
-        except Exception as error:  # noqa: BLE001  (raised again in the thread of the trainer)
-            self._error = error
-        finally:
-            self._loop.close()
+            raise errors.exceptions[0] from errors
 
     async def _batches(self) -> None:
         scoring: asyncio.Task[list[RolloutSample]] | None = None
@@ -191,70 +182,70 @@ class RolloutWorker:
             for begin in range(0, len(self._rows), self._prompts):
                 await self._places.acquire()
                 rows = self._rows[begin : begin + self._prompts]
-                version, written = self._version, await asyncio.to_thread(list, map(self._write, rows))
-                scoring = group.create_task(self._scored(rows, version, written))
+                written = await asyncio.to_thread(self._write, rows, self._version)
+                scoring = group.create_task(self._scored(rows, written, scoring))
         for sample in [] if scoring is None else scoring.result():  # TRL reads a batch ahead
             self.rollout_buffer.put(replace(sample, advantage=0.0, model_version=self._version + self._staleness))
 
-    def _write(self, row: Mapping[str, Any]) -> tuple[list[int], list[list[int]], list[list[float]]]:
-        """A group: the tokens of its prompt and of its completions, and the log-probabilities of the latter."""
-        made = self._arguments
-        with self._lock:
-            (prompt,), written, out = completions_of(
-                self._tokenizer,
-                self._network,
-                [row["prompt"]],
-                made.num_generations,
-                temperature=made.temperature,
-                longest=made.max_completion_length,
-                output_scores=True,
-            )
-        every = torch.stack(out.scores, dim=1).float().log_softmax(-1).cpu()
-        chosen = [own.gather(-1, torch.tensor(ids)[:, None])[:, 0] for own, ids in zip(every, written, strict=True)]
-        return prompt, written, [each.tolist() for each in chosen]
+    def _write(self, rows: Sequence[Mapping[str, Any]], version: int) -> list[RolloutSample]:
+        """The completions of rows, group by group, with their log-probabilities and without an advantage."""
+        made, samples = self._arguments, []
+        for row in rows:
+            with self._lock:
+                (prompt,), written, out = completions_of(
+                    self._tokenizer,
+                    self._network,
+                    [row["prompt"]],
+                    made.num_generations,
+                    temperature=made.temperature,
+                    longest=made.max_completion_length,
+                    output_scores=True,
+                )
+            every = torch.stack(out.scores, dim=1).float().log_softmax(-1).cpu()
+            for ids, logs in zip(written, every, strict=True):
+                chosen = logs[: len(ids)].gather(-1, torch.tensor(ids)[:, None])[:, 0]
+                text = self._tokenizer.decode(ids, skip_special_tokens=True)
+                sample = RolloutSample(
+                    prompt=list(row["prompt"]),
+                    completion=[{"role": "assistant", "content": text}],
+                    input_ids=np.array(prompt + ids),
+                    completion_mask=np.array([0] * len(prompt) + [1] * len(ids)),
+                    old_log_probs=np.array([0.0] * len(prompt) + chosen.tolist(), dtype=np.float32),
+                    advantage=0.0,
+                    model_version=version,
+                    group_id=row["row"],
+                    metrics={},
+                )
+                samples.append(sample)
+        return samples
 
     async def _scored(
         self,
         rows: Sequence[Mapping[str, Any]],
-        version: int,
-        groups: Sequence[tuple[list[int], list[list[int]], list[list[float]]]],
+        written: Sequence[RolloutSample],
+        before: asyncio.Task[list[RolloutSample]] | None,
     ) -> list[RolloutSample]:
-        """Score a batch, and give it to the trainer.
+        """Score a batch, and give it to the trainer after the one before, so that it is not too old to be trained on.
 
-        Completions teach nothing if they have no reward, or will be too old when they are trained on.
+        Completions without a reward teach nothing.
         """
-        count = self._arguments.num_generations
-        written = [ids for _, group, _ in groups for ids in group]
-        texts = self._tokenizer.batch_decode(written, skip_special_tokens=True)
-        messages = [[{"role": "assistant", "content": text}] for text in texts]
-        logged: dict[str, float] = {}
+        count, logged = self._arguments.num_generations, dict[str, float]()
         rewards = await self._reward.trl(
-            messages,
-            completion_ids=written,
-            trainer_state=SimpleNamespace(global_step=version),
+            [each.completion for each in written],
+            completion_ids=[each.input_ids[each.completion_mask == 1].tolist() for each in written],
+            trainer_state=SimpleNamespace(global_step=written[0].model_version),
             log_metric=logged.__setitem__,
             **{name: [row[name] for row in rows for _ in range(count)] for name in rows[0] if name != "prompt"},
         )
+        if before is not None:
+            await before
         self.metrics_queue.put({**logged, "reward": fmean([each for each in rewards if each is not None] or [0.0])})
-        waiting = -(-self.rollout_buffer.qsize() // len(written))  # batches that are trained on before
-        is_late, samples = self._version + waiting - version > self._staleness, []
-        for at, (row, (prompt, completions, logprobs)) in enumerate(zip(rows, groups, strict=True)):
-            own = rewards[at * count : (at + 1) * count]
-            known = [each for each in own if each is not None]
-            mean, spread = (fmean(known), stdev(known)) if len(known) > 1 and not is_late else (0.0, math.inf)
-            for place, (ids, logs, reward) in enumerate(zip(completions, logprobs, own, strict=True)):
-                sample = RolloutSample(
-                    prompt=list(row["prompt"]),
-                    completion=messages[at * count + place],
-                    input_ids=np.array(prompt + ids),
-                    completion_mask=np.array([0] * len(prompt) + [1] * len(ids)),
-                    old_log_probs=np.array([0.0] * len(prompt) + logs, dtype=np.float32),
-                    advantage=0.0 if reward is None else (reward - mean) / (spread + 1e-4),
-                    model_version=self._version if is_late else version,
-                    group_id=row["row"],
-                    metrics={},
-                    enqueued_at=time.time(),
-                )
-                self.rollout_buffer.put(sample)
-                samples.append(sample)
+        samples = []
+        for at, (sample, reward) in enumerate(zip(written, rewards, strict=True)):
+            first = at - at % count
+            known, advantage = [each for each in rewards[first : first + count] if each is not None], 0.0
+            if reward is not None and len(known) > 1:
+                advantage = (reward - fmean(known)) / (stdev(known) + 1e-4)
+            samples.append(replace(sample, advantage=advantage, enqueued_at=time.time()))
+            self.rollout_buffer.put(samples[-1])
         return samples

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 import transformers
+from peft import AutoPeftModelForCausalLM
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
@@ -95,29 +96,26 @@ def import_gguf(model: str, folder: Path) -> str:
     if file is None:
         return model
     if not (folder / "config.json").is_file():
-        tokenizer, config, weights = read_gguf(file)
-        network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-        network.load_state_dict(weights)
         part = folder.with_suffix(".part")
-        tokenizer.save_pretrained(part)
-        network.save_pretrained(part)
+        for each in read_gguf(file):
+            each.save_pretrained(part)
         part.rename(folder)
     return str(folder)
 
 
-def read_gguf(file: Path) -> tuple[Any, Any, dict[str, Any]]:
-    """Tokenizer, configuration and weights, in 32 bits, of a GGUF file."""
+def read_gguf(file: Path) -> tuple[Any, Any]:
+    """Tokenizer and network, with weights in 32 bits, of a GGUF file."""
     named = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
-    network = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
-    config = copy.deepcopy(network.config)
+    read = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
+    config = copy.deepcopy(read.config)
     del config.quantization_config  # what the file was, not what the weights are now
-    return transformers.AutoTokenizer.from_pretrained(**named), config, network.state_dict()
+    network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    network.load_state_dict(read.state_dict())
+    return transformers.AutoTokenizer.from_pretrained(**named), network
 
 
 def load_merged(folder: Path) -> Any:
     """The network of a folder with adapters, merged into its weights in 32 bits."""
-    from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (an optional package)
-
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 
@@ -141,12 +139,6 @@ def newest_complete(setup: Setup, stage: str) -> Path | None:
             return path
         setup.say(f"{stage}: skipped a checkpoint: {path}: {missing[0]} is missing")
     return None
-
-
-def drop_optimizers(folder: Path) -> None:
-    """Remove the states of optimizers from the checkpoints of a stage that is complete; the models stay."""
-    for path in folder.glob("checkpoint-*/optimizer.*"):
-        path.unlink()
 
 
 def step_of(path: Path) -> int:

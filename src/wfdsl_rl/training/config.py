@@ -6,7 +6,7 @@ one. All other numbers are our choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -17,7 +17,7 @@ from wfdsl_rl.scoring import Ablation, RewardValues
 
 FIXED: Final = (
     *("num_iterations", "shuffle_dataset", "remove_unused_columns", "logging_steps", "logging_first_step"),
-    *("reward_weights", "mask_truncated_completions", "use_cpu", "disable_tqdm"),
+    *("reward_weights", "mask_truncated_completions", "use_cpu", "disable_tqdm", "eval_strategy", "eval_on_start"),
 )
 """Arguments without which an interrupted training would not resume with the same samples, or would not be told of."""
 _READ: Final = {"use_vllm": bool, "vllm_mode": str, "vllm_gpu_memory_utilization": float, "temperature": float}
@@ -92,7 +92,6 @@ class GrpoStage(Stage):
         "group", "whose standard deviation advantages are divided by"
     )
     max_completion_length: int = option(1024, "tokens of a completion; a longer one is cut, and invalid", gt=0)
-    eval_steps: int = option(50, "steps between evaluations", gt=0)
     pick: tuple[int, ...] = option(
         (), "how many workers, with shuffled indices, a row offers: one of these numbers", default_text="all of them"
     )
@@ -107,8 +106,6 @@ OURS: Final = {
     "num_train_epochs": f"{_STAGE}.max_steps",
     **dict.fromkeys(("generation_batch_size", "steps_per_generation"), f"{_STAGE}.prompts_per_step"),
     "gradient_accumulation_steps": f"{_STAGE}.per_device_train_batch_size",
-    **dict.fromkeys(("per_device_eval_batch_size", "num_generations_eval"), "train.eval_count"),
-    **dict.fromkeys(("eval_strategy", "eval_on_start"), f"{_STAGE}.eval_steps"),
     **dict.fromkeys(("warmup_ratio", "lr_scheduler_kwargs"), f"{_STAGE}.warmup_steps"),
     "save_strategy": f"{_STAGE}.save_steps",
     **dict.fromkeys(("output_dir", "run_name"), "--out"),
@@ -128,8 +125,6 @@ class TrainConfig(Table):
     lora: LoraConfig | None = option(None, "adapters", default_text="all weights are trained")
     tasks: str = option(help="training tasks: anything that `wfdsl.load_tasks` reads")
     task_count: int = option(960, "how many tasks", gt=0)
-    eval_tasks: str = option("", "tasks of the evaluations", default_text="the test split of tasks, if it is a gym")
-    eval_count: int = option(200, "tasks per evaluation, each asked once; 0: no evaluation", ge=0)
     seed: int = option(0, "the seed of tasks, weights, sampling and simulated workers")
     reward: RewardValues = option(RewardValues, "the reward of each outcome")
     reward_function: str = option("", "a function of yours, `file.py:name`, that gives the reward of (scored, task)")
@@ -176,30 +171,27 @@ class TrainConfig(Table):
         Raises:
             UsageError: an option names something that does not exist, or processes cannot share a step.
         """
-        for problem in self._problems(pool, stages):
-            raise UsageError(problem)
-
-    def _problems(self, pool: Pool, stages: Sequence[str]) -> Iterator[str]:
         for key, value in self.trl.items():
             if key in FIXED:
-                yield f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
+                raise UsageError(
+                    f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
+                )
             if key in OURS:
-                yield f"train.trl.{key}: set {OURS[key]} instead"
+                raise UsageError(f"train.trl.{key}: set {OURS[key]} instead")
             kind = _READ.get(key, type(value))
             if type(value) is not kind and not (kind is float and type(value) is int):
-                yield f"train.trl.{key} must be a {kind.__name__} (got {value!r})"
+                raise UsageError(f"train.trl.{key} must be a {kind.__name__} (got {value!r})")
         if self.trl.get("temperature") == 0:
-            yield "train.trl.temperature must be above 0 (got 0): completions of a group have to differ"
+            raise UsageError("train.trl.temperature must be above 0 (got 0): completions of a group have to differ")
+        last = len(pool) - 1
         if (worker := self.ablation.worker) is not None and worker not in pool.indices:
-            yield f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {len(pool) - 1}"
+            raise UsageError(f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {last}")
         for name in stages:
-            stage = self.stages.get(name)
-            if stage is None:
-                yield f"there is no stage {name!r}; train.stages has {', '.join(self.stages)}"
-            elif any(not 0 < count <= len(pool) for count in getattr(stage, "pick", ())):
-                yield f"train.stages.{name}.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered"
-            else:
-                share_of(stage.batch_size, stage.per_device_train_batch_size or 1, self.processes or 1)
+            if (stage := self.stages.get(name)) is None:
+                raise UsageError(f"there is no stage {name!r}; train.stages has {', '.join(self.stages)}")
+            if any(not 0 < count <= len(pool) for count in getattr(stage, "pick", ())):
+                raise UsageError(f"train.stages.{name}.pick: of {len(pool)} workers, 1 to {len(pool)} can be offered")
+            share_of(stage.batch_size, stage.per_device_train_batch_size or 1, self.processes or 1)
 
 
 def share_of(batch: int, micro: int, processes: int) -> int:

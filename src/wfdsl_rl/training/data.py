@@ -5,7 +5,7 @@ TRL passes a row's columns on to the reward function, so all values are plain:
 row         the row's number
 task, kind  the task's id and kind
 domain      the kind of the question, where the task's metadata say one
-split       `train`, `eval`, or the name of other rows
+split       `train`
 shown       the worker indices in the prompt
 true        the pool's indices of the same workers
 revises     in a second round, the row of its first rounds
@@ -57,8 +57,8 @@ _APART: Final = 100
 """Separates the seeds of two stages."""
 ROWS: Final = "rows.jsonl"
 """The file of the chosen rows in the stage's folder."""
-_MORE: Final = 2
-"""Separates the draws from those of other stages of the same seed."""
+_SFT: Final = 2
+"""Separates the draws of stages of SFT from those of GRPO."""
 _TOGETHER: Final = 64
 """Questions whose candidates are run together. Our choice."""
 
@@ -73,15 +73,13 @@ def offered(pool: Pool, pick: Sequence[int], seed: int, row: int) -> WorkerListi
     return list_workers(config, pool, str(row))
 
 
-def seed_of(train: TrainConfig, stage: str, *, more: int = 0) -> int:
-    """The seed of a stage's rows; `more` separates them from others of the same stage."""
+def seed_of(train: TrainConfig, stage: str) -> int:
+    """The seed of a stage's rows."""
     trained = [name for name, each in train.stages.items() if isinstance(each, GrpoStage)]
-    return 1000 * train.seed + more + (_APART * trained.index(stage) if stage in trained else 0)
+    return 1000 * train.seed + (_APART * trained.index(stage) if stage in trained else _SFT)
 
 
-def make_rows(
-    reward: Reward, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = (), split: str = "train"
-) -> list[Row]:
+def make_rows(reward: Reward, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = ()) -> list[Row]:
     """Make `count` rows, kinds of questions in turns, so that a step learns from all of them.
 
     Each kind passes through its tasks again and again, each pass in an order of its own. A trainer reads the rows once
@@ -89,7 +87,7 @@ def make_rows(
     """
     rows = []
     for number, task in enumerate(islice(_in_turns(tasks, seed), count)):
-        row = reward.row(task, number, offered(reward.pool, pick, seed, number), split=split)
+        row = reward.row(task, number, offered(reward.pool, pick, seed, number))
         about = {"kind": task.kind, "domain": str(task.metadata.get("domain", ""))}
         rows.append({**row, **about, "revises": None, "weight": 1.0, "previous": None})
     return rows
@@ -147,7 +145,7 @@ def rejection_sampled(setup: Setup, name: str, model: tuple[Any, Any]) -> list[R
 
 async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) -> list[Row]:
     """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
-    seed, count = seed_of(setup.train, name, more=_MORE), sft.candidates
+    seed, count = seed_of(setup.train, name), sft.candidates
     reward, found = setup.reward(name), []
     rows = make_rows(reward, setup.tasks, count=sft.questions, seed=seed)
     for begin in range(0, len(rows), _TOGETHER):
@@ -208,19 +206,6 @@ def stage_rows(setup: Setup, stage: str) -> list[Row]:
     return with_second_rounds(rows, config) if config.forced else rows
 
 
-def eval_rows(setup: Setup, stage: str) -> dict[str, list[Row]]:
-    """The rows of a stage's evaluations: of first rounds, and with recursion of second ones after them."""
-    if not setup.eval_tasks:
-        return {}
-    config, tasks = setup.train.grpo(stage), setup.eval_tasks
-    seed = seed_of(setup.train, stage, more=1)
-    rows = make_rows(setup.reward(stage), tasks, count=len(tasks), seed=seed, pick=config.pick, split="eval")
-    if not config.forced:
-        return {"first": rows}
-    second = [{**row, "row": len(rows) + row["row"], "revises": row["row"]} for row in rows]
-    return {"first": rows, "second": second}
-
-
 def with_second_rounds(rows: Sequence[Row], stage: GrpoStage) -> list[Row]:
     """As many rows, of which a share are second rounds of rows of earlier iterations; first rounds are weighted.
 
@@ -265,25 +250,20 @@ class FirstRounds:
     def __init__(self, setup: Setup, stage: str) -> None:
         self._setup, self._stage = setup, setup.train.grpo(stage)
         self._samples = setup.folder(stage) / "samples"
-        self._known: tuple[Any, list[Row]] = (None, [])
+        self._known: tuple[int, list[Row]] = (-1, [])
 
     def revised(self, rows: list[Row], step: int) -> list[Row]:
         """The rows of this process's part of a batch, with the prompts of second rounds."""
-        key = (step, [row["row"] for row in rows])
-        if self._known[0] != key:  # the trainer asks once for each pass of an iteration
-
-            async def work(every: list[Row]) -> list[Row]:
-                return self._second_rounds(every, step)
-
-            found, own = asyncio.run(self._setup.processes.on_all(rows, work))
-            self._known = (key, found[own])
+        if self._known[0] != step:  # the trainer asks once for each pass of an iteration
+            found, own = asyncio.run(self._setup.processes.on_all(rows, self._second_rounds))
+            self._known = (step, found[own])
         return self._known[1]
 
-    def _second_rounds(self, rows: Sequence[Row], step: int) -> list[Row]:
+    async def _second_rounds(self, rows: Sequence[Row]) -> list[Row]:
         @cache
-        def kept(name: str) -> dict[int, list[Row]]:
+        def kept(step: int) -> dict[int, list[Row]]:
             by_row: dict[int, list[Row]] = defaultdict(list)
-            for sample in read_samples(self._samples / f"{name}.jsonl.gz"):
+            for sample in read_samples(self._samples / f"step-{step:06d}.jsonl.gz"):
                 by_row[sample["row"]].append(sample)
             return by_row
 
@@ -291,12 +271,11 @@ class FirstRounds:
         for row in rows:
             place, first = seen[row["row"]], row["revises"]
             seen[row["row"]] += 1
-            if first is not None:
-                of_first = f"step-{first // self._stage.prompts_per_step:06d}"
-                rounds = kept(f"eval-{step:06d}" if row["split"] == "eval" else of_first)[first]
-                made.append(self._second(row, [*rounds[place:], *rounds[:place]]))
-            else:
+            if first is None:
                 made.append(row)
+            else:
+                rounds = kept(first // self._stage.prompts_per_step)[first]
+                made.append(self._second(row, [*rounds[place:], *rounds[:place]]))
         return made
 
     def _second(self, row: Row, rounds: Sequence[Row]) -> Row:

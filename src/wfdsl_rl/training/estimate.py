@@ -25,6 +25,7 @@ from wfdsl.evaluation.manifest import is_simulated
 from wfdsl.grading.sandbox.isolation import INSTALL
 from wfdsl.installation import install_command
 from wfdsl.protocols import Usage
+from wfdsl.tasks.task import Task
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
@@ -46,24 +47,23 @@ _LORA_WIDTHS: Final = 25
 """Weights of adapters for each rank and layer, in units of its width: 25.1 in Qwen2.5-7B, 17.7 in SmolLM2-135M."""
 _BATCHES, _MOST_SIMULATED = 50, 2048
 """Batches that are simulated, and the most workflows of one."""
-_PACKAGES: Final = ("torch", "transformers", "trl", "datasets", "accelerate")
+_PACKAGES: Final = ("torch", "transformers", "trl", "datasets", "accelerate", "peft")
 _VLLM: Final = "'vllm>=0.22.0,<=0.31.0'"
 """The versions that TRL 1.16 supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """How long a stage waits for workers: workflows and calls of a step, and seconds for its slowest workflow."""
+    """How long a stage waits for workers: workflows and calls of a step, and seconds for its slowest workflow.
+
+    Rejection sampling counts as one step.
+    """
 
     stage: str
     steps: int
     runs: int
     calls: int
     waiting_s: float
-    beside: int
-    """Workflows beside the steps, in all: of evaluations, or of rejection sampling."""
-    seconds: float
-    """Of the whole stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +101,20 @@ def estimate_of(setup: Setup, stages: Sequence[str]) -> Estimate:
     missing: list[str] = []
     setup = setup.with_tasks(stages, missing)
     train, pool, per_workflow = setup.train, setup.pool, min(STEPS, setup.max_steps)
-    asked = setup.prompt.ask(
-        setup.tasks[0].question if setup.tasks else "(the first question; the tasks are missing)",
-        WorkerListing.of(pool),
-        max_steps=setup.max_steps,
-        access=setup.experiment.conductor.access,
-        question_for=setup.experiment.run.question_for,
-    )
+    unknown = Task(id="none", question="(the first question; the tasks are missing)", gold="none", kind="text")
+    row = setup.reward(stages[0]).row(next(iter(setup.tasks), unknown), 0, WorkerListing.of(pool))
     in_flight = int(min(train.concurrency, sum(entry.limits.concurrency or math.inf for entry in pool)))
     times = tuple(_time_of(setup, name, per_workflow, in_flight) for name in stages)
-    runs = sum(each.steps * each.runs + each.beside for each in times)
+    runs = sum(each.steps * each.runs for each in times)
     costs = [entry.cost_usd(Usage(INPUT_TOKENS, OUTPUT_TOKENS)) for entry in pool]  # training decides who is asked
     known = [cost for cost in costs if cost is not None]
     shape = shape_of(train.model)
     needed = [{} if shape is None else memory_of(train, shape, name) for name in stages]
-    trained = [stage for name in stages if isinstance(stage := train.stages[name], GrpoStage)]
+    trained = [each for each in map(train.stages.__getitem__, stages) if isinstance(each, GrpoStage)]
     return Estimate(
         resolved=setup.resolved(),
         stages=tuple(stages),
-        prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in asked),
+        prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in row["prompt"]),
         completions=sum(stage.max_steps * stage.batch_size for stage in trained),
         runs=runs,
         calls=per_workflow * runs,
@@ -163,8 +158,7 @@ def memory_of(train: TrainConfig, shape: Mapping[str, Any], stage: str) -> dict[
 
 def unusable(train: TrainConfig, processes: int) -> Iterator[str]:
     """What a training of so many processes cannot start without, whatever the machine."""
-    absent = [name for name in (*_PACKAGES, *(["peft"] if train.lora else [])) if find_spec(name) is None]
-    if absent:
+    if absent := [name for name in _PACKAGES if find_spec(name) is None]:
         yield f"packages: {', '.join(absent)}; {install_command('rl')}"
     if train.trl.get("use_vllm") and find_spec("vllm") is None:
         yield f"package: vllm; pip install {_VLLM}"
@@ -174,22 +168,15 @@ def unusable(train: TrainConfig, processes: int) -> Iterator[str]:
 
 def _time_of(setup: Setup, name: str, calls: int, in_flight: int) -> StageTime:
     """The wait of a stage, as if calls were spread evenly over the workers."""
-    train, stage, runs = setup.train, setup.train.stages[name], 0
-    per_minute = sum(entry.limits.requests_per_minute or math.inf for entry in setup.pool)
-
-    def seconds(runs: int) -> float:
-        if not runs or is_simulated(setup.pool):
-            return 0.0
+    stage, waiting_s = setup.train.stages[name], 0.0
+    is_sft = isinstance(stage, SftStage)
+    steps, completions = (1, stage.questions * stage.candidates) if is_sft else (stage.max_steps, stage.batch_size)
+    runs = completions * stage.executions
+    if runs and not is_simulated(setup.pool):
+        per_minute = sum(entry.limits.requests_per_minute or math.inf for entry in setup.pool)
         waited = max(_slowest_s(runs, in_flight, calls), 60 * calls * runs / per_minute)
-        return min(waited, train.deadline_s or math.inf)
-
-    if isinstance(stage, SftStage):
-        beside = stage.questions * stage.candidates * stage.executions
-    else:
-        runs = stage.batch_size * stage.executions
-        beside = len(setup.eval_tasks) * (1 + stage.max_steps // stage.eval_steps) * (2 if stage.forced else 1)
-    waiting_s, steps = seconds(runs), stage.max_steps  # all evaluations count as one batch
-    return StageTime(name, steps, runs, calls * runs, waiting_s, beside, steps * waiting_s + seconds(beside))
+        waiting_s = min(waited, setup.train.deadline_s or math.inf)
+    return StageTime(name, steps, runs, calls * runs, waiting_s)
 
 
 def _slowest_s(runs: int, at_once: int, calls: int) -> float:

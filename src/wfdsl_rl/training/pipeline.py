@@ -27,15 +27,7 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import lock_for_sole_use
 from wfdsl.own_code import load_function
-from wfdsl_rl.training.checkpoints import (
-    ADAPTER,
-    WEIGHTS,
-    drop_optimizers,
-    gguf_of,
-    import_gguf,
-    newest_complete,
-    step_of,
-)
+from wfdsl_rl.training.checkpoints import ADAPTER, WEIGHTS, gguf_of, import_gguf, newest_complete, step_of
 from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import read_rows
 from wfdsl_rl.training.estimate import unusable
@@ -78,8 +70,7 @@ def run_pipeline(
             elif name in stages:
                 model = on_first(partial(import_gguf, model, setup.out / "imported"))
                 setup.say(f"{name}: starts from {model}")
-                for earlier in names[:at]:
-                    on_first(partial(drop_optimizers, setup.folder(earlier)))
+                on_first(partial(_drop_optimizers, setup, names[:at]))
                 _run(setup, name, model)
                 on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
             if name in stages or is_done:
@@ -90,10 +81,22 @@ def run_pipeline(
 def _begin(
     setup: Setup, stages: Sequence[str], running: ExitStack, *, resume: bool, resolved: Mapping[str, Any] | None
 ) -> None:
-    """What is done once before the stages, checks first."""
+    """What is done once before the stages: first, everything that is needed later is checked."""
     if not resume:
         _require_fresh(setup, stages)
-    _require_all(setup, stages)
+    for problem in unusable(setup.train, setup.processes.count):
+        raise UsageError(problem)
+    require_arguments(setup, stages)
+    if setup.train.reward_function:
+        load_function(setup.train.reward_function)
+    _require_model(setup.train.model)
+    files = [each for name in stages if isinstance(each := setup.train.stages[name], SftStage) and not each.samples]
+    for stage in files:
+        read_rows(Path(stage.rows))
+    if len(files) < len(stages) and setup.has_programs:
+        from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
+
+        asyncio.run(shared_sandbox().probe())  # without it every program is unjudged, and teaches nothing
     running.callback(os.close, lock_for_sole_use(setup.out / JOURNAL))
     if resolved is not None:
         write_whole(setup.out / RESOLVED, json.dumps(resolved, indent=2) + "\n")
@@ -108,6 +111,13 @@ def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
         if setup.folder(name).exists() and (name in stages or not ended):
             state = f"has the stage {name} already" if ended else f"has begun the stage {name} and not finished it"
             raise UsageError(f"{setup.out} {state}; continue it with --resume {setup.out}, or use another --out")
+
+
+def _drop_optimizers(setup: Setup, stages: Sequence[str]) -> None:
+    """Remove the states of optimizers from the checkpoints of stages that are complete; the models stay."""
+    for stage in stages:
+        for path in setup.folder(stage).glob("checkpoint-*/optimizer.*"):
+            path.unlink()
 
 
 def _run(setup: Setup, name: str, model: str) -> None:
@@ -128,51 +138,24 @@ def _run(setup: Setup, name: str, model: str) -> None:
         import_module("wandb").finish()
 
 
-def _require_all(setup: Setup, stages: Sequence[str]) -> None:
-    """Refuse to begin without something that is needed later."""
-    for problem in unusable(setup.train, setup.processes.count):
-        raise UsageError(problem)
-    require_arguments(setup, stages)
-    if setup.train.reward_function:
-        load_function(setup.train.reward_function)
-    _require_model(setup.train.model)
-    runs = False
-    for stage in map(setup.train.stages.__getitem__, stages):
-        if isinstance(stage, GrpoStage) or stage.samples:
-            runs = True
-        else:
-            read_rows(Path(stage.rows))
-    if runs and setup.has_programs:
-        from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
-
-        asyncio.run(shared_sandbox().probe())  # without it every program is unjudged, and teaches nothing
-
-
 def require_arguments(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse arguments of [train.trl] that TRL does not take, or that would fail once it trains.
 
     Raises:
         UsageError: there is one.
     """
-    for name in stages:
-        stage, folder = setup.train.stages[name], setup.folder(name)
-        if not isinstance(stage, GrpoStage):
-            continue
-        try:
-            if setup.overlap:
-                from wfdsl_rl.training.asynchronous import async_config  # noqa: PLC0415  (as in `_run`)
-
-                config = async_config(stage, setup.train, folder)
-            else:
-                config = grpo_config(stage, setup.train, folder, evaluate=False, resumed=False)
-            transformers.Trainer.get_optimizer_cls_and_kwargs(config)
-        except (TypeError, ValueError, ImportError) as error:
-            raise UsageError(f"train.stages.{name}, train.trl: TRL does not take these arguments: {error}") from error
+    arguments: Callable[..., Any] = grpo_config
     try:
+        if setup.overlap:
+            from wfdsl_rl.training.asynchronous import async_config as arguments  # noqa: PLC0415  (as in `_run`)
+        for name in stages:
+            if isinstance(stage := setup.train.stages[name], GrpoStage):
+                made = arguments(stage, setup.train, setup.folder(name))
+                transformers.Trainer.get_optimizer_cls_and_kwargs(made)
         for callback in get_reporting_integration_callbacks(setup.train.trl.get("report_to", "none")):
             callback()
-    except (ValueError, RuntimeError, ImportError) as error:
-        raise UsageError(f"train.trl.report_to: {error}") from error
+    except (TypeError, ValueError, RuntimeError, ImportError) as error:
+        raise UsageError(f"train.trl: TRL or transformers does not take these arguments: {error}") from error
 
 
 def _require_model(model: str) -> None:

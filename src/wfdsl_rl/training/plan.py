@@ -9,11 +9,11 @@ OUT/STAGE/                    checkpoints, samples, and `final/`, which loads as
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.listing import offered_workers
@@ -42,7 +42,6 @@ DONE: Final = "done.json"
 """In `STAGE/final`, written last: the stage is complete."""
 RESOLVED: Final = "resolved.json"
 JOURNAL: Final = "journal.db"
-_GYM: Final = "gym/"
 _PRESETS: Final = files("wfdsl_rl.training") / "presets"
 _HONOURED: Final = ("prompt", "examples", "max_steps", "access", "without")
 """The keys of [conductor] that shape a training."""
@@ -63,7 +62,6 @@ class Setup:
     prompt: Prompt
     max_steps: int
     tasks: tuple[Task, ...] = ()
-    eval_tasks: tuple[Task, ...] = ()
     stage_tasks: Mapping[str, tuple[Task, ...]] = field(default_factory=dict)
     """The training tasks of stages that do not use `tasks`."""
     out: Path = Path()
@@ -80,7 +78,7 @@ class Setup:
     """Prints a line for people."""
 
     def with_tasks(self, stages: Iterable[str], missing: list[str] | None = None) -> Setup:
-        """With the tasks of these stages and of the evaluations, which are read now.
+        """With the tasks of these stages, which are read now.
 
         Args:
             missing: Gets a line for each reason why tasks cannot be read; unless given, that is an error.
@@ -88,13 +86,11 @@ class Setup:
         Raises:
             UsageError: tasks cannot be read.
         """
-        train = self.train
 
-        def read(key: str, source: str, split: Literal["train", "test"] = "train") -> tuple[Task, ...]:
-            named = f"{source}@{split}" if source.startswith(_GYM) and "@" not in source else source
-            count = train.task_count if split == "train" else train.eval_count
+        def read(key: str, source: str) -> tuple[Task, ...]:
+            named = f"{source}@train" if source.startswith("gym/") and "@" not in source else source
             try:
-                return tuple(load_tasks(named, limit=count, seed=train.seed))
+                return tuple(load_tasks(named, limit=self.train.task_count, seed=self.train.seed))
             except UsageError as error:
                 problem, path = f"train.{key}: {error}", Path(source)
                 if is_data_file(path) and not path.exists():  # such as the mix of tasks that the paper's presets name
@@ -105,14 +101,10 @@ class Setup:
                 missing.append(f"tasks: {problem}")
                 return ()
 
-        own = {name: source for name in stages if (source := getattr(train.stages[name], "tasks", ""))}
-        evaluated = train.eval_tasks or (train.tasks if train.tasks.startswith(_GYM) else "")
-        return replace(
-            self,
-            tasks=read("tasks", train.tasks),
-            eval_tasks=read("eval_tasks", evaluated, "test") if evaluated and train.eval_count else (),
-            stage_tasks={name: read(f"stages.{name}.tasks", source) for name, source in own.items()},
-        )
+        tasks = read("tasks", self.train.tasks)
+        own = {name: source for name in stages if (source := getattr(self.train.stages[name], "tasks", ""))}
+        own_tasks = {name: read(f"stages.{name}.tasks", source) for name, source in own.items()}
+        return replace(self, tasks=tasks, stage_tasks=own_tasks)
 
     def resolved(self) -> dict[str, Any]:
         """Every option as plain values."""
@@ -134,9 +126,8 @@ class Setup:
 
     @property
     def all_tasks(self) -> tuple[Task, ...]:
-        """The tasks of all stages and of the evaluations."""
-        own = (task for tasks in self.stage_tasks.values() for task in tasks)
-        return (*self.tasks, *own, *self.eval_tasks)
+        """The tasks of all stages."""
+        return (*self.tasks, *(task for tasks in self.stage_tasks.values() for task in tasks))
 
     @property
     def has_programs(self) -> bool:
@@ -209,12 +200,11 @@ def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOp
     options = options_of(run, without=("concurrency", "seed"))
     if run.concurrency is not None:
         options["limiter"] = ConcurrencyLimiter(run.concurrency)
-    journal: Journal | None = None
-    with ExitStack() as stack:
-        if run.journal and not is_simulated(pool):
-            out.mkdir(parents=True, exist_ok=True)
-            journal = stack.enter_context(Journal(out / JOURNAL))
-            options["journal"] = journal
+    keeps = run.journal and not is_simulated(pool)
+    if keeps:
+        out.mkdir(parents=True, exist_ok=True)
+    with Journal(out / JOURNAL) if keeps else nullcontext() as journal:
+        options["journal"] = journal
         if experiment.budget != UNLIMITED:
             options["budget"] = budget_tracker(experiment.budget, journal)
         yield options

@@ -17,14 +17,11 @@ from typing import Any, Final
 from wfdsl.evaluation.workflow_statistics import Case, asked_steps, entropy_bits, signatures_of
 from wfdsl.files import read_json_lines, write_whole
 from wfdsl.language.workflow import Workflow
-from wfdsl_rl.scoring import CUT, Sample, right_share
+from wfdsl_rl.scoring import Sample, right_share
 
 
 class SampleFiles:
-    """Writes each batch to a file: `step-` or `eval-`, and the step, `.jsonl.gz`.
-
-    A file for each step, so that a step that is repeated after a kill writes the same file again.
-    """
+    """Writes the batches of each step to a file, so that a step that is repeated after a kill writes it again."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -33,12 +30,10 @@ class SampleFiles:
 
     def __call__(self, samples: Sequence[Sample]) -> None:
         """Write a batch."""
-        first = samples[0]
-        name = "step" if first.row["split"] == "train" else str(first.row["split"])
-        path = self._folder / f"{name}-{first.step:06d}.jsonl.gz"
+        path = self._folder / f"step-{samples[0].step:06d}.jsonl.gz"
         lines = "".join(json.dumps(sample.to_dict(), ensure_ascii=False) + "\n" for sample in samples)
         packed = gzip.compress(lines.encode(errors="replace"), compresslevel=1, mtime=0)
-        if path in self._begun:  # an evaluation has several batches
+        if path in self._begun:  # TRL's asynchronous trainer with a server scores each group by itself
             with path.open("ab") as file:
                 file.write(packed)
         else:
@@ -115,85 +110,55 @@ def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
     }
 
 
-_PATIENCE: Final = 10
-"""Consecutive iterations before a warning is given."""
+_LASTS: Final = 10
+"""Iterations that warnings of `signatures_of` look at together. Our choice, as all limits here."""
 _REASONS: Final = 5
 """How many reasons for completions without a score are printed."""
-_CONSTANT: Final = 0.8
-"""The share of groups with equal rewards above which next to nothing is learned. Our choice, as all limits here."""
 _WINDOW: Final = 3
 """Iterations over which a worker's share is averaged, to look for a collapse."""
 _COLLAPSED: Final = 0.9
 """The share of one worker in a collapse."""
 _SPREAD: Final = 0.75
 """The highest share of that worker before it."""
-_WARNINGS: Final = {
-    "constant-groups": "most groups have equal rewards, so they teach nothing; use harder or easier questions",
-    "low-entropy": "the entropy is nearly 0: the model always writes the same; raise beta or lower the learning rate",
-    "cut": "more than a tenth of the completions are cut: raise max_completion_length, or show shorter ones in SFT",
-    "few-valid": "fewer than half of the completions are valid: increase the SFT steps, or lower the learning rate",
-    "no-score": "more than a quarter of the completions have no score: look at the workers and the graders",
-}
-"""By what they are about; given once they have lasted."""
 
 
 class HealthChecks:
-    """A listener that returns the figures of each batch. It warns once about what was wrong for several iterations in a
-    row, about a collapse at once, and says why completions have no score."""
+    """A listener that returns the figures of each batch. It says why completions have no score, and warns once of each
+    way in which the last iterations fail, and of a collapse at once."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._seen: dict[str, int] = {}  # for how many iterations something has been wrong
-        self._entry: Mapping[str, Any] = {}
-        self._told: set[str] = set()  # reasons for missing scores
+        self._reasons: set[str] = set()
+        self._warned: set[str] = set()
         self._calls: list[Mapping[int, int]] = []
-        self._cases: deque[Sequence[Case]] = deque(maxlen=_PATIENCE)
-        self._collapsed = False
-
-    def on_metrics(self, entry: Mapping[str, Any]) -> None:
-        """Remember a log entry; it is checked with the next batch."""
-        if "reward" in entry:
-            self._entry = entry
+        self._cases: deque[Sequence[Case]] = deque(maxlen=_LASTS)
 
     def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
         """Check a batch; its figures."""
         unscored = [sample.scored.problems[0] for sample in samples if not sample.scored.has_score]
         for reason in dict.fromkeys(unscored):
-            if reason not in self._told and len(self._told) < _REASONS:
-                self._told.add(reason)
+            if reason not in self._reasons and len(self._reasons) < _REASONS:
+                self._reasons.add(reason)
                 counts = f"{len(unscored)} of {len(samples)} completions have no score and are left out"
                 self._say(f"warning: step {samples[0].step}: {counts}, such as: {reason}")
         cases = [case_of(sample.to_dict()) for sample in samples]
-        figures = figures_of(samples, cases)
-        if samples[0].row["split"] == "train":
-            self._check(samples, cases, figures)
-        return {**figures, **latency_of(samples)}
-
-    def _check(self, samples: Sequence[Sample], cases: Sequence[Case], figures: Mapping[str, float]) -> None:
         self._calls.append(calls_of(cases))
         self._cases.append(cases)
-        if not self._collapsed and (warning := collapse_of(self._calls)) is not None:
-            self._collapsed = True
-            self._say(f"warning: step {samples[0].step}: {warning}")
-        found = warnings_for({**self._entry, **figures}, samples)
-        if len(self._cases) == _PATIENCE:
-            signs = signatures_of(chain.from_iterable(self._cases)).warnings
-            found |= {code: signs[code] for code in ("mismatch", "loops") if code in signs}
-        self._seen = {code: self._seen.get(code, 0) + 1 for code in found}
-        for code, count in self._seen.items():
-            if count == _PATIENCE:
-                self._say(f"warning: for {count} iterations: {found[code]}")
-
-
-def worker_share(calls: Mapping[int, int], worker: int) -> float:
-    """A worker's share of the calls."""
-    return calls.get(worker, 0) / max(sum(calls.values()), 1)
+        found: dict[str, str] = {}
+        if len(self._cases) == _LASTS:
+            found.update(signatures_of(chain.from_iterable(self._cases)).warnings)
+        if (collapse := collapse_of(self._calls)) is not None:
+            found["reliance"] = collapse
+        for code in found.keys() - self._warned:
+            self._warned.add(code)
+            self._say(f"warning: step {samples[0].step}: {found[code]}")
+        return {**figures_of(samples, cases), **latency_of(samples)}
 
 
 def collapse_of(calls: Sequence[Mapping[int, int]]) -> str | None:
     """The warning that nearly all calls of the last iterations ask one worker, and did not before; None if not so."""
     worker = max(calls[-1], key=calls[-1].__getitem__, default=-1)
-    shares = [worker_share(each, worker) for each in calls]
+    shares = [each.get(worker, 0) / max(sum(each.values()), 1) for each in calls]
     *earlier, now = [fmean(shares[at : at + _WINDOW]) for at in range(max(len(shares) - _WINDOW + 1, 1))]
     if now < _COLLAPSED or min(earlier, default=1.0) > _SPREAD:
         return None
@@ -201,21 +166,3 @@ def collapse_of(calls: Sequence[Mapping[int, int]]) -> str | None:
         f"nearly all steps ask worker {worker} ({now:.0%}, {min(earlier):.0%} before), whatever the question: lower "
         "the learning rate, ask more questions per step of equal numbers of each kind, or raise beta"
     )
-
-
-def warnings_for(figures: Mapping[str, Any], samples: Sequence[Sample]) -> dict[str, str]:
-    """The warnings of one iteration that are given once they last, by what they are about.
-
-    Args:
-        figures: Of the iteration, with the latest log entry; missing metrics are absent or None.
-        samples: The iteration's completions.
-    """
-    entropy, count = figures.get("entropy"), len(samples)
-    holds = {
-        "constant-groups": figures["constant_groups"] > _CONSTANT,
-        "low-entropy": entropy is not None and entropy < 0.01,
-        "cut": sum(CUT in sample.scored.problems for sample in samples) > count / 10,
-        "few-valid": sum(sample.scored.outcome == "invalid" for sample in samples) > count / 2,
-        "no-score": sum(not sample.scored.has_score for sample in samples) > count / 4,
-    }
-    return {code: text for code, text in _WARNINGS.items() if holds[code]}

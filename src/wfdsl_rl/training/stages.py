@@ -11,11 +11,12 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from datasets import Dataset, disable_progress_bars
+from peft import LoraConfig as Lora
 from pydantic import TypeAdapter, ValidationError
 from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging as transformers_logging
@@ -27,7 +28,7 @@ from wfdsl.settings import did_you_mean
 from wfdsl_rl.reward import Listener
 from wfdsl_rl.training.checkpoints import ADAPTER, device, ends_of, has_bfloat16, load_merged, load_model, write_prompt
 from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, Stage, TrainConfig, share_of
-from wfdsl_rl.training.data import FirstRounds, eval_rows, read_rows, rejection_sampled, stage_rows
+from wfdsl_rl.training.data import FirstRounds, read_rows, rejection_sampled, stage_rows
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.samples import HealthChecks, SampleFiles
@@ -46,8 +47,8 @@ class StageFiles(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """Appends every log entry of a stage to a file, and stops it if its loss is not finite. Puts the prompt into each
     checkpoint once that is complete, so that its folder can be loaded as a Conductor."""
 
-    def __init__(self, setup: Setup, stage: str, *listeners: Callable[[dict[str, Any]], None]) -> None:
-        self._setup, self._stage, self._listeners = setup, stage, (*setup.listeners, *listeners)
+    def __init__(self, setup: Setup, stage: str) -> None:
+        self._setup, self._stage = setup, stage
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Write the prompt."""
@@ -69,7 +70,7 @@ class StageFiles(TrainerCallback):  # type: ignore[misc,unused-ignore]
                     f"step {state.global_step}: {name} is {value}, and no checkpoint of this step is kept; use a "
                     f"smaller learning rate for the stage {self._stage}, and start again"
                 )
-        for listener in self._listeners:
+        for listener in self._setup.listeners:
             listener(entry)
 
 
@@ -94,14 +95,9 @@ class StageTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         """One pass of an iteration."""
         self.beta = self.args.beta * (1.0 - self.state.global_step / self.args.max_steps)
-        return super().training_step(model, self._revised(inputs), num_items_in_batch)
-
-    def prediction_step(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
-        """One batch of an evaluation."""
-        return super().prediction_step(model, self._revised(inputs), *arguments, **named)
-
-    def _revised(self, rows: Any) -> Any:
-        return rows if self.first_rounds is None else self.first_rounds.revised(rows, self.state.global_step)
+        if self.first_rounds is not None:
+            inputs = self.first_rounds.revised(inputs, self.state.global_step)
+        return super().training_step(model, inputs, num_items_in_batch)
 
 
 def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
@@ -132,16 +128,14 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
 def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
     """Train a GRPO stage; the folder of its model."""
     config, folder = setup.train.grpo(stage), setup.folder(stage)
-    health, held_out, resumed = HealthChecks(setup.say), eval_rows(setup, stage), checkpoint is not None
-    arguments = grpo_config(config, setup.train, folder, evaluate=bool(held_out), resumed=resumed)
+    arguments = grpo_config(config, setup.train, folder)
     tokenizer, network = load_model(model)  # after the arguments, which say how weights are spread
-    listeners: list[Listener] = [SampleFiles(folder / "samples"), health]
+    listeners: list[Listener] = [SampleFiles(folder / "samples"), HealthChecks(setup.say)]
     trainer = StageTrainer(
         model=network,
         processing_class=tokenizer,
         args=arguments,
         train_dataset=Dataset.from_list(stage_rows(setup, stage)),
-        eval_dataset={name: Dataset.from_list(rows) for name, rows in held_out.items()} or None,
         reward_funcs=setup.reward(stage, end_of_text=ends_of(tokenizer, network), listeners=listeners).trl,
         peft_config=peft(setup.train.lora),
     )
@@ -150,14 +144,17 @@ def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None 
     if setup.train.prefix_cache:
         for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
             share_prompts(each)
-    final = run_trainer(setup, stage, trainer, checkpoint, health.on_metrics)
-    _leave_server(trainer)
+    final = run_trainer(setup, stage, trainer, checkpoint)
+    # The connection over which a vLLM server gets weights: TRL 1.16 keeps it until Python exits, and the next stage's
+    # trainer needs its port. Only the first process has one.
+    client = getattr(getattr(trainer, "vllm_generation", None), "vllm_client", None)
+    if client is not None:
+        client.close_communicator()
+        atexit.unregister(client.close_communicator)
     return final
 
 
-def run_trainer(
-    setup: Setup, stage: str, trainer: Any, checkpoint: Path | None, *listeners: Callable[[dict[str, Any]], None]
-) -> Path:
+def run_trainer(setup: Setup, stage: str, trainer: Any, checkpoint: Path | None) -> Path:
     """Train, from a checkpoint if there is one; the folder of the model, whose weights may be spread over processes.
 
     Adapters are merged in 32 bits: the next stage trains adapters of its own.
@@ -165,7 +162,7 @@ def run_trainer(
     final = setup.folder(stage) / "final"
     trainer.remove_callback(PrinterCallback)  # our callbacks show progress
     if setup.processes.is_first:
-        trainer.add_callback(StageFiles(setup, stage, *listeners))
+        trainer.add_callback(StageFiles(setup, stage))
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     trainer.save_model(str(final))
 
@@ -181,22 +178,6 @@ def run_trainer(
     return final
 
 
-def _leave_server(trainer: Any) -> None:
-    """Close the connection over which a vLLM server gets weights, because the next stage's trainer needs its port.
-
-    TRL 1.16 closes it when Python exits, and keeps it until then. Only the first process has one.
-    """
-    client = getattr(getattr(trainer, "vllm_generation", None), "vllm_client", None)
-    if client is not None:
-        client.close_communicator()
-        atexit.unregister(client.close_communicator)
-
-
-def on_cpu() -> bool:
-    """Whether there is no accelerator."""
-    return device() == "cpu"
-
-
 def quiet_libraries() -> None:
     """Let only our own progress write to the terminal."""
     # trl uses names of transformers that are deprecated; a user of wfdsl cannot fix that.
@@ -206,7 +187,7 @@ def quiet_libraries() -> None:
     transformers_logging.disable_progress_bar()
 
 
-def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate: bool, resumed: bool) -> GRPOConfig:
+def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> GRPOConfig:
     """TRL's arguments for a stage; those of [train.trl] cannot change the ones that keys of ours set.
 
     Raises:
@@ -218,12 +199,7 @@ def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path, *, evaluate:
         "shuffle_dataset": False,
         "beta": stage.beta,
         "scale_rewards": stage.scale_rewards,
-        "num_generations_eval": 1,
-        "eval_strategy": "steps" if evaluate else "no",
-        "eval_steps": stage.eval_steps,
-        "eval_on_start": evaluate and not resumed,
     }
-    ours["per_device_eval_batch_size"] = ours["per_device_train_batch_size"]
     return GRPOConfig(**{"loss_type": "grpo", "save_total_limit": 3, **_computing(train), **train.trl, **ours})
 
 
@@ -264,11 +240,13 @@ def _require_trl(table: Mapping[str, Any]) -> None:
 
 
 def _computing(train: TrainConfig) -> dict[str, Any]:
-    """How passes are computed, where [train.trl] does not say it."""
-    return {
-        "bf16": has_bfloat16(device()),
-        "activation_checkpointing": not on_cpu() if train.fsdp == "off" else not _fsdp_recomputes(train),
-    }
+    """How passes are computed, where [train.trl] does not say it.
+
+    Where weights are divided, FSDP's way to recompute activations is the faster one. But PEFT 0.21 does not find the
+    adapters in layers that FSDP has wrapped for it, and saves none.
+    """
+    recomputes = device() != "cpu" if train.fsdp == "off" else train.lora is not None
+    return {"bf16": has_bfloat16(device()), "activation_checkpointing": recomputes}
 
 
 def _stage_arguments(stage: Stage, train: TrainConfig, folder: Path) -> dict[str, Any]:
@@ -282,11 +260,11 @@ def _stage_arguments(stage: Stage, train: TrainConfig, folder: Path) -> dict[str
     micro = min(stage.per_device_train_batch_size or share, share)
     return {
         "output_dir": str(folder),
-        "use_cpu": on_cpu(),
+        "use_cpu": device() == "cpu",
         "disable_tqdm": True,
         "run_name": f"{folder.parent.name}-{folder.name}",
         "seed": train.seed,
-        "dataloader_pin_memory": not on_cpu(),
+        "dataloader_pin_memory": device() != "cpu",
         "ddp_find_unused_parameters": False,
         "max_steps": stage.max_steps,
         "per_device_train_batch_size": micro,
@@ -308,22 +286,13 @@ def _fsdp_arguments(train: TrainConfig) -> dict[str, Any]:
             "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
             "state_dict_type": "FULL_STATE_DICT",
             "cpu_ram_efficient_loading": True,
-            "activation_checkpointing": _fsdp_recomputes(train),
+            "activation_checkpointing": train.lora is None,
             "cpu_offload": train.fsdp == "offload",
         },
         # Else each process keeps the whole gradient of all weights, undivided, until the last pass of a step. With
         # offload this moves gradients to the machine's memory in each pass, where whole ones would fill the GPU.
         "accelerator_config": {"gradient_accumulation_kwargs": {"sync_each_batch": True}},
     }
-
-
-def _fsdp_recomputes(train: TrainConfig) -> bool:
-    """Whether FSDP recomputes activations, and not transformers.
-
-    Its way is the faster one, but PEFT 0.21 does not find the adapters in layers that FSDP has wrapped for it, and
-    saves none.
-    """
-    return train.fsdp != "off" and train.lora is None
 
 
 def sft_config(stage: SftStage, train: TrainConfig, folder: Path) -> SFTConfig:
@@ -342,8 +311,5 @@ def sft_config(stage: SftStage, train: TrainConfig, folder: Path) -> SFTConfig:
 
 def peft(lora: LoraConfig | None) -> Any:
     """PEFT's arguments; None: all weights are trained."""
-    if lora is None:
-        return None
-    from peft import LoraConfig as Lora  # noqa: PLC0415  (an optional package)
-
-    return Lora(r=lora.r, lora_alpha=lora.lora_alpha, target_modules="all-linear", task_type="CAUSAL_LM")
+    about = {"target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+    return None if lora is None else Lora(r=lora.r, lora_alpha=lora.lora_alpha, **about)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.rl.training.toy import EVAL_TASKS, TASKS, a_pool, a_prompt, a_setup
+from tests.rl.training.toy import TASKS, a_pool, a_prompt, a_setup
 
 if TYPE_CHECKING:
     from wfdsl.conductor.prompt import Prompt
@@ -24,11 +24,6 @@ def pool() -> Pool:
 @pytest.fixture(scope="session")
 def tasks() -> tuple[Task, ...]:
     return TASKS
-
-
-@pytest.fixture(scope="session")
-def eval_tasks() -> tuple[Task, ...]:
-    return EVAL_TASKS
 
 
 @pytest.fixture(scope="session")

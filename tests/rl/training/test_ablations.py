@@ -35,7 +35,6 @@ prompt = "{PROMPT}"
 [train]
 model = "toy"
 tasks = "toy"
-eval_count = 0
 
 [train.stages.base]
 max_steps = 2
@@ -62,7 +61,6 @@ def trained_with(settings: list[str], trained: Setup, folder: Path) -> tuple[Set
         train=replace(plan.train, model=model),
         prompt=plan.prompt,
         experiment=plan.experiment,
-        eval_tasks=(),
         out=folder / "out",
     )
     run_pipeline(changed, ("base",))

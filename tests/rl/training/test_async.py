@@ -99,7 +99,7 @@ def seconds_of(setup: Setup) -> float:
 @pytest.mark.usefixtures("on_a_cpu")
 def test_a_training_takes_real_steps_and_overlaps_slow_workers(trained: Setup, tmp_path: Path) -> None:
     pool = a_pool(tuple(slow(worker, 1.0) for worker in WORKERS))
-    setup = replace(from_warmup(trained, tmp_path / "async", **FAST), pool=pool, eval_tasks=(), overlap=True)
+    setup = replace(from_warmup(trained, tmp_path / "async", **FAST), pool=pool, overlap=True)
     plain = replace(setup, out=tmp_path / "plain", overlap=False)
 
     overlapped, waited = seconds_of(setup), seconds_of(plain)

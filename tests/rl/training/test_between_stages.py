@@ -93,6 +93,6 @@ def test_a_stage_frees_its_trainer_and_the_port_of_its_vllm_server(
     setup = from_warmup(trained, tmp_path, max_steps=1)
     train = with_stage(setup.train, "recursion", max_steps=1)
 
-    run_pipeline(replace(setup, train=train, eval_tasks=()), ("base", "recursion"))
+    run_pipeline(replace(setup, train=train), ("base", "recursion"))
 
     assert beside.alive == [[], [False, False]]

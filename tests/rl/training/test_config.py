@@ -75,6 +75,7 @@ def test_presets_are_those_that_the_documentation_names_and_whole() -> None:
         ("train.trl.output_dir=x", "set --out instead"),
         ("train.trl.seed=3", "set train.seed instead"),
         ("train.trl.use_cpu=true", "train.trl.use_cpu is fixed"),
+        ("train.trl.eval_strategy=steps", "train.trl.eval_strategy is fixed"),
         ("train.trl.num_iterations=2", "train.trl.num_iterations is fixed"),
         ("train.reward=x", "train.reward"),
         ("conductor.pick=2", "conductor.pick"),
@@ -147,13 +148,13 @@ def test_adapters_need_as_much_as_their_rank_says_beside_frozen_weights(rank: in
 
 
 def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = ("conductor.max_steps=3", "train.stages.base.max_steps=10", "train.eval_count=256")
+    settings = ("conductor.max_steps=3", "train.stages.base.max_steps=10")
     code = main(["gym", "--dry-run", "--json", *(word for setting in settings for word in ("--set", setting))])
 
     shown = json.loads(capsys.readouterr().out)
     assert code == 0
     assert shown["completions"] == 10 * 16 * 8
-    assert shown["runs"] == 4 * shown["completions"] + 256  # an evaluation before the first iteration
+    assert shown["runs"] == 4 * shown["completions"]
     assert shown["calls"] == 3 * shown["runs"]
     assert shown["usd"] > 0
     assert shown["simulated"]

@@ -21,7 +21,7 @@ PRESET = "smollm2-135m"
 
 
 def setup_of(*settings: str) -> Setup:
-    return read_plan(PRESET, ["train.task_count=4", "train.eval_count=0", *settings]).with_tasks(["base"])
+    return read_plan(PRESET, ["train.task_count=4", *settings]).with_tasks(["base"])
 
 
 def rows_of(setup: Setup) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def test_the_first_and_the_last_iteration_learn(tmp_path: Path) -> None:
     train = read_plan("paper-7b", ["train.trl={}"]).train
     for schedule in ("cosine", "constant", "constant_with_warmup"):
         stage = replace(train.grpo("base"), lr_scheduler_type=schedule)
-        config = grpo_config(stage, train, tmp_path, evaluate=False, resumed=False)
+        config = grpo_config(stage, train, tmp_path)
         optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
         scheduler = get_scheduler(
             config.lr_scheduler_type,

@@ -73,7 +73,7 @@ OURS: dict[str, Any] = {
 def test_arguments_are_the_papers_or_the_choices_that_we_name(preset: str, tmp_path: Path) -> None:
     train, wanted = read_plan(preset).train, {**PAPERS, **OURS}
 
-    config = grpo_config(train.grpo("base"), train, tmp_path, evaluate=False, resumed=False)
+    config = grpo_config(train.grpo("base"), train, tmp_path)
 
     found = {name: getattr(config, name) for name in wanted}
     assert {name: getattr(each, "value", each) for name, each in found.items()} == wanted
@@ -94,7 +94,7 @@ def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_
     assert (recursion.forced, recursion.discount) == (0.5, 0.25)
     assert recursion.tasks != train.tasks
     for name in train.stages:
-        config = grpo_config(train.grpo(name), train, tmp_path, evaluate=False, resumed=False)
+        config = grpo_config(train.grpo(name), train, tmp_path)
         assert (config.num_generations, config.learning_rate, config.beta, config.temperature) == (64, 1e-6, 0.0, 1.0)
         assert 2 * config.save_steps < config.max_steps  # a checkpoint before its end
 

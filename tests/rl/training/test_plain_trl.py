@@ -33,7 +33,7 @@ pytestmark = [
 
 def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_path: Path) -> None:
     model, tasks, pool = str(trained.folder("sft") / "final"), {task.id: task for task in trained.tasks}, a_pool()
-    setup = replace(trained, out=tmp_path / "ours", eval_tasks=())
+    setup = replace(trained, out=tmp_path / "ours")
     train_stage(setup, "base", model)
 
     async def reward(completions: list[Any], completion_ids: list[Any], task: list[str], **_: Any) -> list[float]:
@@ -51,7 +51,7 @@ def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_pat
     trainer = GRPOTrainer(
         network,
         reward,
-        grpo_config(TRAIN.grpo("base"), TRAIN, tmp_path / "plain", evaluate=False, resumed=False),
+        grpo_config(TRAIN.grpo("base"), TRAIN, tmp_path / "plain"),
         Dataset.from_list(stage_rows(setup, "base")),
         processing_class=tokenizer,
     )

@@ -109,7 +109,7 @@ def test_a_completion_ends_with_the_first_end_of_its_model() -> None:
 
 def test_adapters_learn_from_workflows_and_then_from_rewards_and_are_exported(trained: Setup, tmp_path: Path) -> None:
     setup = generic(trained, tmp_path, lora=LoraConfig(r=4, lora_alpha=8))
-    setup = replace(setup, train=with_stage(setup.train, "base", max_steps=2), eval_tasks=())
+    setup = replace(setup, train=with_stage(setup.train, "base", max_steps=2))
 
     final = run_pipeline(setup, ("sft", "base"))
 

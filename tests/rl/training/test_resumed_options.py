@@ -37,7 +37,6 @@ concurrency = 8
 [train]
 model = "none"
 tasks = "tasks.jsonl"
-eval_count = 0
 
 [train.stages.base]
 max_steps = 1

@@ -46,8 +46,6 @@ prompt = "{PROMPT}"
 model = "model"
 tasks = "tasks.jsonl"
 task_count = 30
-eval_tasks = "tasks.jsonl"
-eval_count = 5
 
 [train.stages.base]
 max_steps = 6
@@ -55,7 +53,6 @@ prompts_per_step = 3
 num_generations = 6
 learning_rate = 1e-3
 max_completion_length = 80
-eval_steps = 3
 save_steps = 2
 """
 PLUGIN = '''
@@ -229,7 +226,7 @@ def scores(batch: list[dict[str, object]]) -> dict[object, object]:
 
 
 def test_a_model_whose_passes_have_16_bits_is_saved_in_32(tmp_path: Path) -> None:
-    few = ("--set", "train.stages.base.max_steps=2", "--set", "train.eval_count=0", "--set", "train.trl.bf16=true")
+    few = ("--set", "train.stages.base.max_steps=2", "--set", "train.trl.bf16=true")
 
     out = trained(tmp_path, 2, *few, *FSDP)
 
@@ -252,7 +249,7 @@ def test_each_run_is_in_the_journal_once(one: Path, two: Path) -> None:
 
 def test_adapters_of_divided_weights_are_those_of_one_process(tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="needs peft, in the extra rl")
-    adapted = ("--set", "train.lora.r=4", "--set", "train.stages.base.max_steps=2", "--set", "train.eval_count=0")
+    adapted = ("--set", "train.lora.r=4", "--set", "train.stages.base.max_steps=2")
 
     alone = trained(tmp_path / "one", 1, *adapted)
     together = trained(tmp_path / "two", 2, *adapted, *FSDP)

@@ -41,16 +41,10 @@ def test_plain_lines_say_how_it_goes_what_it_cost_and_how_long_it_will_take(caps
     assert line.endswith("left 0:04:30")
 
 
-def test_an_evaluation_has_a_line_of_its_own_and_costs_that_are_not_known_are_not_told(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    progress = Progress(TRAIN, ("base",))
-    progress.on_metrics(entry(10))
-    progress.on_metrics({"stage": "base", "step": 7, "eval_accuracy": 0.625, "eval_reward": 0.75})
+def test_costs_that_are_not_known_are_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Progress(TRAIN, ("base",)).on_metrics(entry(10))
 
-    iteration, evaluation = capsys.readouterr().err.splitlines()
-    assert "$" not in iteration
-    assert evaluation == "base 7: held out: reward 0.750  accuracy 0.625"
+    assert "$" not in capsys.readouterr().err
 
 
 def test_a_training_says_how_many_workflows_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,13 +59,12 @@ def test_a_training_says_how_many_workflows_it_waits_for(capsys: pytest.CaptureF
 
 def test_a_training_ends_with_its_figures(tmp_path: Path) -> None:
     lines = [entry(step, reward=step / 100, accuracy=step / 100, cut=0.0, usd=0.5) for step in range(1, 41)]
-    held_out = [{"stage": "base", "step": step, "eval_accuracy": step / 80} for step in (0, 40)]
     path = tmp_path / "metrics.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in [{"stage": "sft", "step": 1}, *lines, *held_out]))
+    path.write_text("".join(json.dumps(each) + "\n" for each in [{"stage": "sft", "step": 1}, *lines]))
 
     (line,) = figures(path, ("sft", "base"))
 
-    for part in ("base: 40", "accuracy 0.055 -> 0.355", "held out 0.000 -> 0.500", "$20.00"):
+    for part in ("base: 40", "accuracy 0.055 -> 0.355", "$20.00"):
         assert part in line
 
 
@@ -81,9 +74,9 @@ def dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(estimate, "_found_gpus", lambda: 0)
 
-    def run(*settings: str, words: tuple[str, ...] = ()) -> dict[str, Any]:
+    def run(*settings: str) -> dict[str, Any]:
         pairs = [word for setting in settings for word in ("--set", setting)]
-        assert main(["paper-7b", *words, *pairs, "--dry-run", "--json"]) == 0
+        assert main(["paper-7b", *pairs, "--dry-run", "--json"]) == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         return found
 
@@ -105,7 +98,7 @@ def test_processes_that_cannot_share_completions_are_refused_as_at_a_start(
 
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(UsageError) as refused:
-        grpo_config(GrpoStage(per_device_train_batch_size=8), TRAIN, Path("x"), evaluate=False, resumed=False)
+        grpo_config(GrpoStage(per_device_train_batch_size=8), TRAIN, Path("x"))
     assert str(refused.value) in said
 
 
@@ -153,21 +146,14 @@ def test_the_wait_is_that_for_the_slowest_workflow(dry_run: Any, concurrency: in
     assert base["waiting_s"] == pytest.approx(total / 1000, rel=0.15)
 
 
-def test_requests_per_minute_and_evaluations_take_time_too(dry_run: Any) -> None:
-    Path("mix.jsonl").write_text(
-        '{"id": "a", "question": "What is 2 + 2?", "gold": "4", "kind": "math"}\n', encoding="utf-8"
-    )
+def test_requests_per_minute_take_time_and_no_step_waits_longer_than_its_deadline(dry_run: Any) -> None:
     Path("pool.toml").write_text(
         '[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "a"\nbase_url = "http://127.0.0.1:9"\n'
         "limits = { requests_per_minute = 96 }\n",
         encoding="utf-8",
     )
 
-    words = ("--stage", "base")
-    limited = dry_run("pool.use=pool.toml", words=words)["times"][0]
-    evaluated = dry_run("train.eval_tasks=mix.jsonl", "train.eval_count=1", "train.deadline_s=90", words=words)
-    of_base = evaluated["times"][0]
+    settings = ("pool.use=pool.toml", "train.stages.pools.pick=[]", "train.stages.recursion.pick=[]")
+    limited, late = (dry_run(*settings, *more)["times"][0]["waiting_s"] for more in ([], ["train.deadline_s=90"]))
 
-    assert limited["waiting_s"] == 768 / 96 * 60
-    assert (of_base["waiting_s"], of_base["beside"], evaluated["runs"]) == (90, 5, 200 * 256 + 5)
-    assert 200 * 90 + 60 < of_base["seconds"] <= 200 * 90 + 90
+    assert (limited, late) == (768 / 96 * 60, 90)

@@ -37,11 +37,11 @@ def chance(*about: object) -> float:
     return int(hashlib.blake2b(repr(about).encode(), digest_size=4).hexdigest(), 16) / 2**32
 
 
-def a_task(number: int, split: str) -> Task:
+def a_task(number: int) -> Task:
     words: tuple[Literal["math", "choice", "text"], ...] = ("math", "choice", "text")
     word = words[number % 3]
     question = QUESTIONS[word].format(a=10 + number * 7 % 89, b=3 + number * 5 % 83)
-    return Task(id=f"{split}-{number}", question=question, gold=ANSWERS[word][0], kind=word)
+    return Task(id=f"train-{number}", question=question, gold=ANSWERS[word][0], kind=word)
 
 
 def a_worker(number: int) -> AsyncWorker:
@@ -55,8 +55,7 @@ def a_worker(number: int) -> AsyncWorker:
 
 
 WORKERS = tuple(a_worker(number) for number in range(3))
-TASKS = tuple(a_task(number, "train") for number in range(120))
-EVAL_TASKS = tuple(a_task(number, "test") for number in range(200, 230))
+TASKS = tuple(a_task(number) for number in range(120))
 
 BASE = GrpoStage(
     max_steps=6,
@@ -65,7 +64,6 @@ BASE = GrpoStage(
     learning_rate=1e-3,
     max_completion_length=40,
     per_device_train_batch_size=24,
-    eval_steps=2,
     save_steps=2,
 )
 REVISING = GrpoStage(
@@ -146,7 +144,6 @@ prompt = "{PROMPT}"
 model = "{model}"
 tasks = "{folder / "tasks.jsonl"}"
 task_count = 20
-eval_count = 0
 
 [train.stages.base]
 max_steps = 3
@@ -184,7 +181,6 @@ def a_setup(out: Path) -> Setup:
         max_steps=5,
         pool=a_pool(),
         tasks=TASKS,
-        eval_tasks=EVAL_TASKS,
         out=out,
         say=lambda _: None,
     )
