@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
 
 _END = re.compile(
     r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
@@ -37,8 +36,8 @@ class Statement:
     """The sentence, line or box."""
     value: str
     """The value in it: an expression, letters joined by commas, or words."""
-    form: Literal["stated", "value", "mention", "claim"]
-    """Stated as the answer in a box, after a label or in a sentence; else a whole line, a letter in one, or a claim."""
+    is_claim: bool = False
+    """Whether it is a clause of prose, which claims the answer without a word for it."""
 
 
 class UnstatedError(Exception):
@@ -96,4 +95,4 @@ def boxed(sentence: str) -> Statement | None:
     value = ", ".join(dict.fromkeys(value.strip() for value in values))
     if unit and len(values) == 1 and re.fullmatch(r"[\d.,\\!{} ]+", value):
         value += f" {unit[1]}"
-    return Statement(sentence, value, "stated")
+    return Statement(sentence, value)

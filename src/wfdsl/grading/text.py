@@ -7,12 +7,41 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from textwrap import shorten
 
-from wfdsl.grading.claims import says, words_of
 from wfdsl.grading.normal_forms import Number, clean, read
 from wfdsl.grading.verdict import Verdict
 
+CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_WORD = re.compile(r"[^\W_]+")
+_SIGNED = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
+_POSITIVE = r"(?<!(?<!\w)-(?=\d))"
+"""Where no minus sign of a number stands before."""
+STRUCTURE = frozenset(
+    {"the", "a", "an", "is", "are", "was", "were", "it", "its", "of", "in", "on"}
+    | {"at", "by", "to", "for", "from", "this", "that", "these", "they", "there", "has", "have"}
+    | {"as", "so", "must", "be", "correct", "answer", "right", "option", "did"}
+)
+"""Words that say nothing about an option."""
+_OPENING = re.compile(
+    r"\s*(?:in|at|on|of|for|by|with|from|among|after|before|during|(?:even )?though|although|while|whereas|if|since"
+    r"|because|when|unlike|besides|as|according|well|sure|okay|ok|great|good question)\b",
+    re.IGNORECASE,
+)
+_COPULA = re.compile(
+    r"(?:\b(?:is|are|was|were|be|been|by|called|named|known as|means|remains|being|choose|pick|say)|['’]s)"
+    r"\W+(?:(?:[a-z]+|[A-Z]\w+(?:an|ish|ese|ch))\W+){0,4}\Z|(?:为|是|は)\W*\Z"
+)
+_AWAY = re.compile(
+    r"\b(?:to|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more|less|than|of"
+    r"|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
+    re.IGNORECASE,
+)
+_ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
+"""What makes a text one of several, or a part of a name or number."""
+_USUAL = STRUCTURE | {"it's", "that's", "they're", "he", "she", "we", "i", "you", "here", "his", "her", "their", "our"}
+_USUAL |= {"my", "all", "only", "just", "choice", "yes", "one", "most", "and", "such", "definitely", "clearly", "many"}
 _ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"})
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
@@ -118,3 +147,44 @@ def _same_quantity(gold: str, answer: str) -> bool:
 
 def _short(text: str) -> str:
     return repr(shorten(text, 60, placeholder="..."))
+
+
+def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
+    """Whether a clause says a text, and no other one. Known words, such as the question's, may be left out of it."""
+    clause = _plain(clause)
+    found = mention(wanted, clause, known)
+    if found is None:
+        return False
+    before, after = clause[: found.start()], clause[found.end() :]
+    unit = re.match(r"\s*([^\W\d]+)", after) if found[0][-1:].isdigit() else None
+    if _ADDED.match(after) or _AWAY.search(before):
+        return False
+    if unit and unit[1].lower() not in known and not _OPENING.match(after) and not CJK.match(unit[1]):
+        return False
+    names = re.findall(r"[^\W_]+(?:['’]\w+)?", before)
+    is_rival = any((name[0].isupper() or name[0].isdigit()) and name.lower() not in known | _USUAL for name in names)
+    return bool(_COPULA.search(before)) or not is_rival
+
+
+def mention(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> re.Match[str] | None:
+    """Where a clause has the words of a text, all of them or those that are not known."""
+    words = [word for word in _SIGNED.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
+    for chosen in (words, [word for word in words if word.lower() not in known]):
+        phrase = r"\W+".join(map(re.escape, chosen))
+        if len(phrase) > 1 or not CJK.match(phrase or "是"):  # one sign is a part of many words
+            found = re.search(rf"(?<![a-zA-Z\d]){_POSITIVE}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
+            if found is not None:
+                return found
+    return None
+
+
+@lru_cache(maxsize=64)
+def words_of(question: str) -> frozenset[str]:
+    """The words of a question without its options, and their plurals."""
+    asked = re.split(r"\n\s*\(?A[.):]", question)[0].lower()
+    words = _WORD.findall(asked)
+    return frozenset({*words, *(f"{word}s" for word in words), *CJK.findall(asked)})
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", unicodedata.normalize("NFKC", text).replace("−", "-")).strip()
