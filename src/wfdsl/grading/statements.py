@@ -18,7 +18,7 @@ from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import Group, Number, read
 from wfdsl.grading.sentences import Statement, UnstatedError, boxed, sentences_of
-from wfdsl.grading.text import CJK, STRUCTURE, mention, normal_text, says, words_of
+from wfdsl.grading.text import STRUCTURE, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -29,11 +29,7 @@ AnswerKind: TypeAlias = Literal["math", "choice", "text"]
 LONGEST_TAIL = 20_000
 """How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
 LONGEST_SENTENCE = 600  # characters: our choice
-_SENTENCES = 40  # that are read from the end: our choice
-_MOST_READ = 120  # of those that may have a strong statement: our choice
-_STRONG = re.compile(
-    r"boxed|answer|\bans\b|result|solution|option|choice|correct|####|答|正解|选|選|結果|结果|解", re.IGNORECASE
-)
+_SENTENCES = 60  # that are read from the end: our choice
 _MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
 _TAGGED = re.compile(
     r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
@@ -88,12 +84,12 @@ def final_statement(
     if len(said) > LONGEST_TAIL:
         said = said[-LONGEST_TAIL:].partition("\n")[2] or said[-LONGEST_TAIL:]
     asked = Asked(kind, question, tuple(choices))
-    sentences = list(sentences_of(said.translate(_FULL_WIDTH).strip()))
+    sentences = list(sentences_of(said.translate(_FULL_WIDTH).strip()))[-_SENTENCES:]
     retractions = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retractions, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
     try:
-        return _stated(sentences, asked) or _claimed([_MARKUP.sub("", one) for one in sentences[-_SENTENCES:]], asked)
+        return _stated(sentences, asked) or _claimed([_MARKUP.sub("", one) for one in sentences], asked)
     except UnstatedError:
         return None
 
@@ -101,9 +97,7 @@ def final_statement(
 def _stated(sentences: list[str], asked: Asked) -> Statement | None:
     """The last statement. Raises: UnstatedError: it does not count, or is in doubt."""
     doubted = False
-    for number, sentence in enumerate(reversed(sentences[-_MOST_READ:])):
-        if number >= _SENTENCES and not _STRONG.search(sentence):
-            continue
+    for sentence in reversed(sentences):
         found = _marked(sentence, asked) or _read(sentence, asked)
         if found and doubted:
             raise UnstatedError
@@ -120,7 +114,7 @@ def _marked(sentence: str, asked: Asked) -> Statement | None:
         found = Statement(sentence, (tagged[1] or tagged[2]).strip())
     if found is None or asked.kind != "choice":
         return found
-    read = None if "\\neg" in found.value else _read(f"Answer: {found.value}", asked)
+    read = _read(f"Answer: {found.value}", asked)
     if read is None:
         raise UnstatedError
     return read
@@ -146,9 +140,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     if asked.kind == "math":
         value = _only_value(clauses[at], plain.rstrip("!"), asked)
         return Statement(sentence, value) if value else None
-    said = plain[clauses[at][_verb(clauses[at])].end_pos :].strip()
-    said = said.removesuffix(".") if said.count(".") == 1 else said  # the end of the sentence, not of `Jr.`
-    return Statement(sentence, said)
+    return Statement(sentence, plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."))
 
 
 def _is_told(clause: list[Token]) -> bool:
@@ -181,7 +173,7 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
             clause = [*clause, *other]
     letters = sorted({_LETTERS[ord(token[0])] for token in clause if token.type == "LETTER"})
     plain = re.sub(r"[\ue000-\ue019]", " ", text[clause[0].start_pos : clause[-1].end_pos])
-    named = _exact_option(plain, asked) or _named(plain, asked)
+    named = _named(plain, asked)
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
     if not letters:
         said = named or (others[0] if others and re.fullmatch("[A-Z]", others[0]) else "")  # the letter of no option
@@ -242,9 +234,7 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
             continue
         clauses = list(chain.from_iterable(_parts(tokens)))
         for clause in reversed(clauses):
-            if not any(token.type in _VALUES for token in clause) or (
-                len(clauses) > 1 and clause[0].type == "PREP" and _verb(clause) < 0
-            ):
+            if not any(token.type in _VALUES for token in clause):
                 continue
             if _is_doubted(clause):
                 return None
@@ -261,7 +251,7 @@ def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
     new = [at for at in new[1:] if part[at].startswith("=")][-1:] or new
-    if not new or (len(new) > 1 and not (verb >= 0 and part[new[1] - 1].type == "PREP")):
+    if not new or len(new) > 1:
         return ""
     end = next((at for at in range(new[0] + 1, len(part)) if part[at].type not in ("WORD", "KNOWN")), len(part))
     value = text[part[new[0]].start_pos : part[end - 1].end_pos].lstrip("=≈ ").rstrip(",，、 ")
@@ -270,8 +260,7 @@ def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
 
 def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
     """The letter of the only option that a clause mentions, and says."""
-    there = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
-    named = [one for one in there if not any(one[1] != words and mention(one[1], words) for _, words in there)]
+    named = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
     return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
 
 
@@ -292,8 +281,7 @@ def _distinct(asked: Asked) -> list[tuple[str, str]]:
     options = [frozenset(normal_text(option).split()) for option in asked.choices]
     known = words_of(asked.question) | STRUCTURE.union(frozenset.intersection(*options) if options else ())
     few = [" ".join(word for word in option.split() if normal_text(word) not in known) for option in asked.choices]
-    words = [one if CJK.search(one) else own or one for own, one in zip(few, asked.choices, strict=True)]
-    return list(zip(ascii_uppercase, words, strict=False))
+    return [(letter, own or one) for letter, own, one in zip(ascii_uppercase, few, asked.choices, strict=False)]
 
 
 def _exact_option(text: str, asked: Asked) -> str | None:

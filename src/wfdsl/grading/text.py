@@ -156,10 +156,7 @@ def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
     if found is None:
         return False
     before, after = clause[: found.start()], clause[found.end() :]
-    unit = re.match(r"\s*([^\W\d]+)", after) if found[0][-1:].isdigit() else None
     if _ADDED.match(after) or _AWAY.search(before):
-        return False
-    if unit and unit[1].lower() not in known and not _OPENING.match(after) and not CJK.match(unit[1]):
         return False
     names = re.findall(r"[^\W_]+(?:['’]\w+)?", before)
     is_rival = any((name[0].isupper() or name[0].isdigit()) and name.lower() not in known | _USUAL for name in names)
