@@ -18,7 +18,7 @@ from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import Group, Number, read
 from wfdsl.grading.sentences import Statement, UnstatedError, boxed, sentences_of
-from wfdsl.grading.text import STRUCTURE, mention, normal_text, says, words_of
+from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -279,7 +279,7 @@ def _numbered(value: str, asked: Asked) -> str:
 def _distinct(asked: Asked) -> list[tuple[str, str]]:
     """The letter of each option, and its words that the question and all other options do not have, or all of them."""
     options = [frozenset(normal_text(option).split()) for option in asked.choices]
-    known = words_of(asked.question) | STRUCTURE.union(frozenset.intersection(*options) if options else ())
+    known = words_of(asked.question) | USUAL.union(frozenset.intersection(*options) if options else ())
     few = [" ".join(word for word in option.split() if normal_text(word) not in known) for option in asked.choices]
     return [(letter, own or one) for letter, own, one in zip(ascii_uppercase, few, asked.choices, strict=False)]
 
