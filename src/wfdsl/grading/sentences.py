@@ -46,18 +46,15 @@ class UnstatedError(Exception):
 
 def sentences_of(text: str) -> Iterator[str]:
     """Sentences and lines. Mathematics and boxes stay whole."""
-    kept = sorted([found.span() for found in _SPAN.finditer(text)] + [(first, last) for first, last, _ in _boxes(text)])
-    start, at, reach = 0, 0, 0
-    for end, after in (*(found.span() for found in _END.finditer(text)), (len(text), len(text))):
-        while at < len(kept) and kept[at][0] < end:
-            reach = max(reach, kept[at][1])
-            at += 1
-        is_inside = end < reach or _INITIAL.search(text[max(start, end - 20) : end])
-        if is_inside and end < len(text):
-            continue
-        if sentence := text[start:end].strip():
-            yield sentence
-        start = after
+    whole = _SPAN.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", text)
+    for first, last, _ in _boxes(text):
+        whole = f"{whole[:first]}\\{'x' * (last - first - 1)}{whole[last:]}"
+    start = 0
+    for end, after in (*(found.span() for found in _END.finditer(whole)), (len(text), len(text))):
+        if end == len(text) or not _INITIAL.search(text[max(start, end - 20) : end]):
+            if sentence := text[start:end].strip():
+                yield sentence
+            start = after
 
 
 def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
@@ -91,8 +88,4 @@ def boxed(sentence: str) -> Statement | None:
             break
         values.insert(0, earlier[2])
         at = earlier[0]
-    unit = re.match(r"\$?\s*([a-zA-Z°]+(?:/[a-z]+)?|%)", after)
-    value = ", ".join(dict.fromkeys(value.strip() for value in values))
-    if unit and len(values) == 1 and re.fullmatch(r"[\d.,\\!{} ]+", value):
-        value += f" {unit[1]}"
-    return Statement(sentence, value)
+    return Statement(sentence, ", ".join(dict.fromkeys(value.strip() for value in values)))
