@@ -35,13 +35,9 @@ class Statement:
     text: str
     """The sentence, line or box."""
     value: str
-    """The value in it: an expression, letters joined by commas, or words."""
+    """The value in it: an expression, letters joined by commas, or words; "" where what is marked as one is none."""
     is_claim: bool = False
     """Whether it is a clause of prose, which claims the answer without a word for it."""
-
-
-class UnstatedError(Exception):
-    """What is marked as the answer is none: it is empty, denied, cut off or in doubt."""
 
 
 def sentences_of(text: str) -> Iterator[str]:
@@ -74,14 +70,14 @@ def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
 
 
 def boxed(sentence: str) -> Statement | None:
-    """The last box of a sentence, or all that are joined by `and`, `or` and commas. Raises: UnstatedError."""
+    """The last box of a sentence, or all that are joined by `and`, `or` and commas; "" of one that does not count."""
     boxes = list(_boxes(sentence))
     if not boxes:
         return None
     start, end, content = boxes[-1]
     before, after = sentence[:start], sentence[end : end + 40]
     if content is None or not content.strip() or _ADDED.match(after) or _DENIED.search(before):
-        raise UnstatedError
+        return Statement(sentence, "")
     values, at = [content], start
     for earlier in reversed(boxes[:-1]):
         if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import Group, Number, read
-from wfdsl.grading.sentences import Statement, UnstatedError, boxed, sentences_of
+from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
@@ -80,44 +80,25 @@ def final_statement(
     text: str, kind: AnswerKind, *, question: str = "", choices: Sequence[str] = ()
 ) -> Statement | None:
     """The statement that counts, or None."""
-    said = after_reasoning(text)
-    if len(said) > LONGEST_TAIL:
-        said = said[-LONGEST_TAIL:].partition("\n")[2] or said[-LONGEST_TAIL:]
+    said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
     asked = Asked(kind, question, tuple(choices))
-    sentences = list(sentences_of(said.translate(_FULL_WIDTH).strip()))[-_SENTENCES:]
+    sentences = list(sentences_of(said))[-_SENTENCES:]
     retractions = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retractions, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
-    try:
-        return _stated(sentences, asked) or _claimed([_MARKUP.sub("", one) for one in sentences], asked)
-    except UnstatedError:
-        return None
-
-
-def _stated(sentences: list[str], asked: Asked) -> Statement | None:
-    """The last statement. Raises: UnstatedError: it does not count, or is in doubt."""
-    doubted = False
-    for sentence in reversed(sentences):
-        found = _marked(sentence, asked) or _read(sentence, asked)
-        if found and doubted:
-            raise UnstatedError
-        if found:
-            return found
-        doubted |= bool(_OTHER.search(sentence)) and bool(re.search(r"\d|\b[A-J]\b", sentence))
-    return None
+    doubted = max((at for at, one in enumerate(sentences) if _OTHER.search(one)), default=None)
+    stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences[doubted or 0 :]))
+    if found := next(filter(None, stated), None):
+        return found if found.value else None
+    return _claimed([_MARKUP.sub("", one) for one in sentences], asked) if doubted is None else None
 
 
 def _marked(sentence: str, asked: Asked) -> Statement | None:
-    """What a box or tag says; of a choice task, the letters or the option in it."""
+    """What a box says; of a choice task, the letters or the option in it."""
     found = boxed(sentence)
-    if found is None and (tagged := _TAGGED.search(sentence)):
-        found = Statement(sentence, (tagged[1] or tagged[2]).strip())
-    if found is None or asked.kind != "choice":
+    if found is None or not found.value or asked.kind != "choice":
         return found
-    read = _read(f"Answer: {found.value}", asked)
-    if read is None:
-        raise UnstatedError
-    return read
+    return _read(f"Answer: {found.value}", asked) or Statement(sentence, "")
 
 
 def _read(sentence: str, asked: Asked) -> Statement | None:
@@ -192,11 +173,9 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     """What no statement says: the value, the option or the text of the clause in which the answer has to be."""
     whole = " ".join(sentences)
-    if not whole or _OTHER.search(whole):
-        return None
     if asked.kind == "math":
         return _claimed_value(sentences, asked)
-    if len(whole) > LONGEST_SENTENCE:
+    if not whole or len(whole) > LONGEST_SENTENCE:
         return None
     clause = _claim(sentences, asked)
     if asked.kind == "text":
