@@ -66,7 +66,7 @@ async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Ver
         elif kind == "choice":
             verdict = grade_choice(gold, found.value, task.choices)
         else:
-            verdict = grade_text(gold, found.value, task.question, is_claim=found.form == "claim")
+            verdict = grade_text(gold, found.value, task.question, is_claim=found.is_claim)
         if verdict.outcome == "right":
             break
     return replace(verdict, statement=found.text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from wfdsl.grading.math_processes import MathProcesses, shared_processes
-from wfdsl.grading.normal_forms import Expression, Group, Number, Value, Words, clean, in_unit, read
+from wfdsl.grading.normal_forms import Group, Number, Value, Words, clean, in_unit, read
 from wfdsl.grading.text import same_text
 from wfdsl.grading.verdict import Verdict
 from wfdsl.installation import require_packages
@@ -25,7 +25,7 @@ _PERCENT_ASKED = re.compile(
 )
 _EXACT = re.compile(r"\bexact(?:ly)?\b|精确|正確な値", re.IGNORECASE)
 _UNREADABLE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}|\\approx|\\neg|\d_|\\(?:text|mathrm)\b|[~?]|\.\.\.|\\[lc]?dots")
-_UNORDERED = frozenset({"set", "list", "union"})
+_UNORDERED = frozenset({"set", "union"})
 
 
 async def grade_math(gold: str, answer: str, *, question: str = "", processes: MathProcesses | None = None) -> Verdict:
@@ -59,7 +59,7 @@ class _Check:
             answer = answer.items[1]
         if isinstance(answer, Group) and answer.form == "chain":
             return await self._chain(gold, answer.items)
-        if isinstance(answer, Group) and answer.form == "list" and not isinstance(gold, Group):
+        if isinstance(answer, Group) and answer.form == "set" and answer.items and not isinstance(gold, Group):
             return all([await self.same(gold, item) for item in answer.items])  # one value, written twice
         if isinstance(gold, Group) or isinstance(answer, Group):
             return await self._groups(gold, answer)
@@ -74,8 +74,8 @@ class _Check:
     async def _named(self, gold: Group, answer: Value) -> bool:
         if isinstance(answer, Group) and answer.form == "named":
             return str(gold.items[0]) == str(answer.items[0]) and await self.same(gold.items[1], answer.items[1])
-        if isinstance(answer, Expression) and "=" in answer:
-            return await self._expressions(Expression(" = ".join(map(str, gold.items))), answer)
+        if isinstance(answer, str) and "=" in answer:
+            return await self._expressions(" = ".join(map(str, gold.items)), answer)
         return await self.same(gold.items[1], answer)
 
     async def _chain(self, gold: Value, sides: tuple[Value, ...]) -> bool:
@@ -97,8 +97,7 @@ class _Check:
             pairs = zip(gold.items, answer.items, strict=False)
             return (is_time or len(gold.items) == len(answer.items)) and all([await self.same(*pair) for pair in pairs])
         left = list(answer.items)
-        is_like = gold.form == answer.form or {gold.form, answer.form} == {"set", "list"}
-        if not is_like or len(left) != len(gold.items) or len(left) > _MOST_ITEMS:
+        if gold.form != answer.form or len(left) != len(gold.items) or len(left) > _MOST_ITEMS:
             return False
         for item in gold.items:
             for other in sorted(left, key=lambda other: str(other) != str(item)):

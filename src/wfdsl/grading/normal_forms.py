@@ -10,25 +10,23 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import TypeAlias
-from unicodedata import normalize
+from typing import Any, TypeAlias
+from unicodedata import normalize, numeric
 
 LONGEST = 1_000
 """How many characters an answer may have: our choice."""
 LARGEST_POWER = 400  # of ten, in a number: our choice
 _UNITS = {
-    "length": "km 1000 kilometer kilometers kilometre kilometres|m 1 meter meters metre metres 米 メートル|"
-    "cm 1/100 centimeter centimeters centimetre centimetres 厘米|mm 1/1000 millimeter millimeters millimetre "
-    "millimetres|"
-    "mi 1609344/1000 mile miles|in 254/10000 inch inches|ft 3048/10000 foot feet|yd 9144/10000 yard yards",
-    "mass": "kg 1000 kilogram kilograms|g 1 gram grams|mg 1/1000 milligram milligrams|t 1000000 tonne tonnes|"
-    "lb 45359237/100000 lbs pound pounds|oz 28349523125/1000000000 ounce ounces",
-    "time": "s 1 sec secs second seconds 秒|min 60 mins minute minutes 分钟 分|h 3600 hr hrs hour hours 小时 時間|"
-    "d 86400 day days 天 日|week 604800 weeks|year 31536000 years",
-    "volume": "l 1 L liter liters litre litres|ml 1/1000 mL milliliter milliliters millilitre millilitres",
-    "money": "$ 1 dollar dollars usd USD 美元|cent 1/100 cents ¢|€ 1 euro euros EUR 欧元 ユーロ|£ 1|¥ 1",
-    "angle": "° 1 degree degrees deg 度|rad 573/10 radian radians",
-    "speed": "m/s 1 米/秒|km/h 5/18 kph|mph 44704/100000",
+    "length": "km 1000 kilometer|m 1 meter 米 メートル|cm 1/100 centimeter 厘米|mm 1/1000 millimeter|"
+    "mi 1609344/1000 mile|in 254/10000 inch inches|ft 3048/10000 foot feet|yd 9144/10000 yard",
+    "mass": "kg 1000 kilogram|g 1 gram|mg 1/1000 milligram|t 1000000 tonne|lb 45359237/100000 lbs pound|"
+    "oz 28349523125/1000000000 ounce",
+    "time": "s 1 sec second 秒|min 60 minute 分钟 分|h 3600 hr hrs hour 小时 時間|d 86400 day 天 日|week 604800|"
+    "year 31536000",
+    "volume": "l 1 L liter|ml 1/1000 mL milliliter",
+    "money": "$ 1 dollar usd 美元|cent 1/100 ¢|€ 1 euro eur 欧元 ユーロ|£ 1|¥ 1",
+    "angle": "° 1 degree deg 度|rad 573/10 radian",
+    "speed": "m/s 1 米/秒|km/h 5/18 kph|mph 44704/100000 mi/h",
 }
 _KNOWN = {
     name: (dimension, Fraction(words.split()[1]), words.split()[0])
@@ -40,14 +38,9 @@ _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million"
 _SCALES |= {"万": 10**4, "亿": 10**8, "億": 10**8}
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _NAMES = (_WORDS + " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety").split()
-_NUMERALS = {word: at for at, word in enumerate(_NAMES[:20])} | {
-    ten + one: 10 * at + ones
-    for at, ten in enumerate(_NAMES[20:], 2)
-    for ones, one in enumerate(["", *(f"-{word}" for word in _NAMES[1:10])])
-}
+_NUMERALS = {word: at if at < 20 else 10 * at - 180 for at, word in enumerate(_NAMES)}
 _PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 _PARTS |= {"tenth": 10}
-_CJK_DIGITS = {sign: at for at, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CJK_NUMBER = re.compile(
     r"(?:([〇零一二两三四五六七八九十百千]+)分[之の]([一二三四五六七八九十百千]+)|([〇零一二两三四五六七八九十百千]+)(?!分[之の]))"
 )
@@ -63,40 +56,65 @@ _NUMBER = re.compile(
 _AMOUNT = r"[\d,.]+(?: [a-z/ ]+)?[.]?$"
 """What makes a dollar sign before it money, and not the beginning of mathematics."""
 _UNIT = re.compile(r"[^\W\d_]+(?:[ /-][^\W\d_]+){0,4}(?:\s?\^\{?[23]\}?|[²³])?|°[CFcf]?|[€£¥¢$]|米/秒")
+_NO_UNIT = re.compile(
+    r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|choose|of|over|mod|more|less|\w+ths)\b(?! per)"
+)
 _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
-    "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ",
+    "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ",
     "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}",
     "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}", "、": ",", "，": ",", "；": ";",
 })  # fmt: skip
-_LAYOUT = re.compile(
-    r"\\(?:left|right|displaystyle|textstyle|large|Large|small|normalsize|bigl?|bigr|Bigl?|Bigr|limits|quad|qquad)"
-    r"(?![a-zA-Z])|\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|(?<=\d)\{,\}(?=\d)|[`~]|(?<!\\)\\ "
-)
-_WRAPPER = re.compile(
-    r"\\(?:mathbf|boldsymbol|bm|underline|overline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
-)
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = (
     "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|exp|sinh|cosh|tanh|gcd|lcm|max|min|det|lim|sqrt|pi|infty|"
     "binom|mod|bmod"
 )
+_WRAPPED = r"\\(?:mathbf|boldsymbol|bm|(?:und|ov)erline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
+_SPELLINGS: list[tuple[re.Pattern[str], Any]] = [
+    (re.compile(form), spelled)
+    for form, spelled in (
+        (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
+        (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
+        (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
+        (r"\{:\}", ":"),
+        (r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1"),
+        (r"(?<=\d)(?:,\\!\s*(?=\d{3})|\{,\}(?=\d))", ","),
+        (r"\\(?:left|right|(?:display|text)style|[lL]arge|small|normalsize|[bB]ig[lr]?|limits|q?quad)(?![a-zA-Z])", ""),
+        (r"\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|[`~]|(?<!\\)\\ ", ""),
+        (r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}"),
+        (r"\\[dtc]frac", r"\\frac"),
+        (_WRAPPED, r"\1"),
+        (_WRAPPED, r"\1"),
+        (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
+        (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
+        (r"\\leq?(?:slant)?(?![a-zA-Z])|<=", "≤"),
+        (r"\\geq?(?:slant)?(?![a-zA-Z])|>=", "≥"),
+        (r"\\neq?(?![a-zA-Z])", "≠"),
+        (r"\\lt(?![a-zA-Z])", "<"),
+        (r"\\gt(?![a-zA-Z])", ">"),
+        (r"(?<=\d)_\{(\d+)\}", r"_\1"),
+        (r"\\mathrm\s*\{([ei])\}", r"\1"),
+        (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
+        (r"√\s*(\d+|\w|\([^()]*\))|(?<![\\a-zA-Z])sqrt\s*(\([^()]*\))", r"\\sqrt{\1\2}"),
+        ("infinity", "infty"),
+        (rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1"),
+        (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
+        (r"\*\*", "^"),
+        (r"[\s.,;:]+$", ""),
+        (r"\s+", " "),
+    )
+]
 _EMPTY = re.compile(
     r"\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
-    r"|(?:the )?empty(?: set)?"
-    r"|无解|空集|解なし",
+    r"|(?:the )?empty(?: set)?|无解|空集|解なし",
     re.IGNORECASE,
 )
 _ALL = re.compile(r"\\mathbb\{?R\}?|all (?:real )?numbers|all reals?(?: numbers)?", re.IGNORECASE)
-_NAME = re.compile(
-    r"\\?[a-zA-Z](?:_\{?\w+\}?)?['′]*(?:\s?\(\s*[^()]*\))?|\\(?:theta|alpha|beta|lambda|angle\s?\w+)|[a-zA-Z]{2,}(?:\s+[a-zA-Z]+)*"
-    r"|\\(?:sin|cos|tan)\s?(?:\\theta|[a-zA-Z])|\\?(?:det|lim|max|min)\S*|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)|[A-Z]\^\{-1\}|\\angle\s*[A-Z]+"
-    r"|\\frac\{dy\}\{dx\}|\\?[a-zA-Z]+\([^()]*\)"
-)
+_COMPUTED = re.compile(r"^\d|[+*/-]|\^(?!\{?-1)|\d[a-z]|\\(?:cdot|times|sqrt|frac(?!\{d))|\s\d")
+"""What a name on the left of an equation does not have: `f(x)` and `\\angle A` are names, `2x` is none."""
 _VARIABLE = re.compile(r"[a-zA-Z](?:_\w)?|\\theta|[a-z]\([a-z]\)")
-_RELATION = re.compile(r"\\(?:leq?|geq?|lt|gt|neq?)(?![a-zA-Z])|[<>]=?|=")
-_SENSE = {"<": "<", r"\lt": "<", ">": ">", r"\gt": ">"}
-_SENSE |= {r"\le": "<=", r"\leq": "<=", "<=": "<=", r"\ge": ">=", r"\geq": ">=", ">=": ">="}
+_RELATION = re.compile("[<>≤≥≠=]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +137,15 @@ class Number:
         return f"{self.value}{'%' if self.is_percent else ''}{' ' + self.unit if self.unit else ''}"
 
 
-class Expression(str):
-    """LaTeX for the worker process."""
-
-    __slots__ = ()
-
-
 class Words(str):
-    """Words where mathematics could be."""
+    """Words where mathematics could be; an expression in LaTeX is a bare text."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Values in a form: `set`, `list`, `or`, `(]` and the like for intervals and tuples, `union`, `matrix`, `:`."""
+    """Values in a form: `set`, `(]` and the like for intervals and tuples, `union`, `matrix`, `named`, `chain`, `:`."""
 
     form: str
     items: tuple[Value, ...]
@@ -143,38 +155,20 @@ class Group:
         return f"{self.form[0]}{inner}{self.form[1]}" if len(self.form) == 2 else f"{self.form}({inner})"
 
 
-Value: TypeAlias = "Number | Expression | Words | Group"
+Value: TypeAlias = "Number | Group | Words | str"
 
 
 def read(text: str) -> Value:
     """The normal form of an answer."""
-    if (spanned := re.fullmatch(r"\s*\$([^$]+)\$\s+([^$\d]+)", text[:LONGEST])) and _unit(spanned[2], is_apart=True):
-        text = spanned[1]
     return _value(clean(re.sub(r"(?<=\S)\s*\(\s*(?:≈|~|=|approx|about|or|i\.e\.)[^()]*\)\s*$", "", text[:LONGEST])))
 
 
 def clean(text: str) -> str:
     """LaTeX in one spelling, from LaTeX or plain signs."""
-    text = re.sub(rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", "", text.strip())
-    text = re.sub(r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", "", text)
-    text = re.sub(r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°", text)
-    text = re.sub(r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1", text).replace("{:}", ":")
-    text = _LAYOUT.sub("", re.sub(r"(?<=\d),\\!\s*(?=\d{3})", ",", text)).translate(_UNICODE)
-    text = re.sub(r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}", text)
-    text = re.sub(r"\\[dtc]frac", r"\\frac", text)
-    for _ in range(3):
-        text = _WRAPPER.sub(r"\1", text)
-    text = re.sub(r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}", text)
-    text = re.sub(r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}", text)
-    text = re.sub(r"(?<=\d)_\{(\d+)\}", r"_\1", text)
-    text = re.sub(r"\\mathrm\s*\{([ei])\}", r"\1", text)
-    text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
-    text = re.sub(r"√\s*(\d+|\w|\([^()]*\))", r"\\sqrt{\1}", text)
-    text = re.sub(r"(?<![\\a-zA-Z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
-    text = re.sub(rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1", text.replace("infinity", "infty"))
-    text = re.sub(r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)", text)
-    text = text.replace("**", "^").strip().rstrip(".,;:").strip()
-    return re.sub(r"\s+", " ", text)
+    text = text.strip().translate(_UNICODE)
+    for form, spelled in _SPELLINGS:
+        text = form.sub(spelled, text)
+    return text.strip()
 
 
 def _value(text: str) -> Value:
@@ -182,31 +176,32 @@ def _value(text: str) -> Value:
     if _EMPTY.fullmatch(plain):
         return Group("set", ())
     if _ALL.fullmatch(plain):
-        return Group("()", (Expression(r"-\infty"), Expression(r"\infty")))
-    if matrix := _matrix(text):
-        return matrix
+        return Group("()", (r"-\infty", r"\infty"))
+    found = _matrix(text) or _several(text) or _number(plain) or _related(text) or _group(text) or _time(plain)
+    if found is None and not re.search(r"[\d\\^=+*/]", plain) and re.search(r"[^\W\d]{2,}", plain):
+        return Words(plain)
+    return _without_unit(text) if found is None else found
+
+
+def _several(text: str) -> Group | None:
+    """Values that commas, `and`, `or`, a plus or minus or a union join."""
     parts, is_either = _parts(text)
     if len(parts) > 1:
-        items = tuple(_value(part) for part in parts)
-        if any(isinstance(item, Group) and item.form in _INTERVALS for item in items) and is_either:
+        items = tuple(map(_value, parts))
+        if is_either and any(isinstance(item, Group) and item.form in _INTERVALS for item in items):
             return Group("union", items)
-        return Group("list", tuple(one for item in items for one in _members(item)))
+        return Group("set", tuple(one for item in items for one in _members(item)))
     if "\\pm" in text:
         return Group("set", tuple(_value(text.replace("\\pm", sign)) for sign in "+-"))
-    if number := _number(plain):
-        return number
-    if relation := _related(text):
-        return relation
-    if len(union := re.split(r"\s*\\cup(?![a-zA-Z])\s*", text)) > 1:
-        return Group("union", tuple(map(_value, union)))
-    if group := _group(text):
-        return group
-    if time := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", plain, re.IGNORECASE):
-        half = (Words(f"{time[3].lower()}m"),) if time[3] else ()
-        return Group(":", (Number(Fraction(time[1])), Number(Fraction(time[2])), *half))
-    if not re.search(r"[\d\\^=+*/]", plain) and re.search(r"[^\W\d]{2,}", plain):
-        return Words(plain)
-    return Expression(_without_unit(text))
+    union = re.split(r"\s*\\cup(?![a-zA-Z])\s*", text)
+    return Group("union", tuple(map(_value, union))) if len(union) > 1 else None
+
+
+def _time(text: str) -> Group | None:
+    if found := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", text, re.IGNORECASE):
+        half = (Words(f"{found[3].lower()}m"),) if found[3] else ()
+        return Group(":", (Number(Fraction(found[1])), Number(Fraction(found[2])), *half))
+    return None
 
 
 _INTERVALS = frozenset({"()", "[]", "(]", "[)"})
@@ -266,30 +261,28 @@ def _related(text: str) -> Value | None:
         return None
     if set(signs) == {"="}:
         has_letters = [bool(re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", side))) for side in sides]
-        is_named = _NAME.fullmatch(_TEXT.sub(r"\1", sides[0]).strip())
+        is_named = not _COMPUTED.search(_TEXT.sub(r"\1", sides[0]).strip())
         if len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0]):
-            return Group("named", (Expression(sides[0]), _value(sides[1])))
+            return Group("named", (sides[0], _value(sides[1])))
         if not is_named and not any(has_letters):
             return Group("chain", tuple(map(_value, sides)))
         is_value = is_named or not any(has_letters[:-1]) or has_letters[-1]
-        return _value(sides[-1]) if is_value else Expression(" = ".join(sides))
-    if any("ne" in sign for sign in signs) or "=" in signs:
-        return Group("relation", tuple(map(Expression, sides)))
-    return _interval(sides, [_SENSE[sign] for sign in signs])
+        return _value(sides[-1]) if is_value else " = ".join(sides)
+    return _interval(sides, "".join(signs))
 
 
-def _interval(sides: list[str], signs: list[str]) -> Group:
-    if signs[0].startswith(">"):
-        sides, signs = sides[::-1], [sign.replace(">", "<") for sign in reversed(signs)]
+def _interval(sides: list[str], signs: str) -> Group:
+    if signs[0] in ">≥":
+        sides, signs = sides[::-1], signs[::-1].translate({ord(">"): "<", ord("≥"): "≤"})
     if len(sides) == 2 and re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):
         edge = sides[1]
         sides, signs = [f"-{edge}" if _number(edge) else f"-({edge})", "x", edge], signs * 2
     elif len(sides) == 2 and _VARIABLE.fullmatch(sides[0]):
-        sides, signs = [r"-\infty", *sides], ["<", *signs]
+        sides, signs = [r"-\infty", *sides], "<" + signs
     elif len(sides) == 2 and _VARIABLE.fullmatch(sides[1]):
-        sides, signs = [*sides, r"\infty"], [*signs, "<"]
-    if len(sides) != 3 or not _VARIABLE.fullmatch(sides[1]):
-        return Group("relation", tuple(map(Expression, sides)))
+        sides, signs = [*sides, r"\infty"], signs + "<"
+    if len(sides) != 3 or not _VARIABLE.fullmatch(sides[1]) or not set(signs) <= set("<≤"):
+        return Group(f"relation {signs}", tuple(sides))
     form = ("(" if signs[0] == "<" else "[") + (")" if signs[-1] == "<" else "]")
     return Group(form, (_value(sides[0]), _value(sides[2])))
 
@@ -327,76 +320,62 @@ def _in_digits(text: str) -> str:
         over, under = _cjk(spelled[2] or spelled[3]), f"/{_cjk(spelled[1])}" if spelled[1] else ""
         return f"{over}{under} {text[spelled.end() :]}"
     head, _, rest = text.lower().partition(" ")
-    if head not in _NUMERALS or re.search(r"\d", rest):
+    numerals = [_NUMERALS.get(word, -1) for word in head.split("-")]
+    if min(numerals) < 0 or re.search(r"\d", rest):
         return re.sub(r"\\frac\{\s*(-?\d+)\s*\}\{\s*(-?\d+)\s*\}", r" \1/\2", text, count=1).strip()
     part = _PARTS.get(rest.removesuffix("s"))
-    return f"{_NUMERALS[head]}/{part}" if part else f"{_NUMERALS[head]} {rest}"
+    return f"{sum(numerals)}/{part}" if part else f"{sum(numerals)} {rest}"
 
 
 def _cjk(text: str) -> int:
     """`四十七`, and digit by digit `一九四九`."""
-    if not re.search(r"[十百千]", text):
-        return int("".join(str(_CJK_DIGITS[sign]) for sign in text))
-    total, digit = 0, 0
-    for sign in text:
-        if sign in _CJK_DIGITS:
-            digit = _CJK_DIGITS[sign]
+    total, digits = 0, 0
+    for value in (int(numeric(sign)) for sign in text.replace("两", "二")):
+        if value < 10:
+            digits = 10 * digits + value
         else:
-            total, digit = total + (digit or 1) * {"十": 10, "百": 100, "千": 1000}[sign], 0
-    return total + digit
+            total, digits = total + (digits or 1) * value, 0
+    return total + digits
 
 
 def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
-    rest = rest.strip(" .")
-    if not rest:
-        return ""
-    if rest in _KNOWN or rest.lower() in _KNOWN:
-        is_word = is_apart or len(rest) > 1 or not rest.isascii() or rest == "$"
-        return _short(rest if rest in _KNOWN else rest.lower()) if is_word else None
-    if squared := re.fullmatch(r"(?:square|sq\.?) (\w+)|(\w+)(?:²| ?\^ ?\{?2\}?)", rest):
-        return f"{_short(squared[1] or squared[2])}²"
-    per = re.sub(r"\s+per\s+", "/", rest.lower())
-    if "/" in per and not re.search(r"[\d=\\]", per):
-        return _short("/".join(_short(side.strip()) for side in per.split("/", 1)))
-    if re.search(
-        r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|choose|of|over|mod|more|less|\w+ths)\b(?! per)", rest
-    ):
+    rest = re.sub(r"^(?:square|sq\.?) (\w+)$|^(\w+) ?\^ ?\{?2\}?$", r"\1\2²", rest.strip(" ."))
+    name = "/".join(map(_short, re.split(r"\s*/\s*|\s+per\s+", rest)))
+    is_letter = len(rest) == 1 and rest.isascii() and rest.isalpha()
+    if not name or (name.removesuffix("²") in _KNOWN and (is_apart or not is_letter)):
+        return name
+    if is_letter or _NO_UNIT.search(rest) or not _UNIT.fullmatch(rest):
         return None
-    first = rest.split(" ", 1)[0].lower()
-    if first in _KNOWN and len(rest.split()) <= 3 and is_apart:
-        return _short(first)
-    if not _UNIT.fullmatch(rest) or (len(rest) == 1 and rest.isascii() and rest.isalpha()):
-        return None
-    return rest if is_apart or not rest[0].isascii() or rest[0] == "°" else None
+    return name if is_apart or not rest[0].isascii() or rest[0] == "°" else None
+
+
+def _known(name: str) -> tuple[str, Fraction, str] | None:
+    """The dimension, size and first name of a unit, by any of its names."""
+    plain = re.sub(r"tre(?=s?$)", "ter", name.lower() if len(name) > 1 else name)
+    return _KNOWN.get(name) or _KNOWN.get(plain) or (_KNOWN.get(plain.removesuffix("s")) if len(plain) > 3 else None)
 
 
 def _short(name: str) -> str:
-    return _KNOWN[name][2] if name in _KNOWN else name
+    known = _known(name.removesuffix("²"))
+    return known[2] + "²" * name.endswith("²") if known else name
 
 
 def in_unit(number: Number, question: str) -> Number:
     """The number in the unit that the question asks for, if it has another one of the same dimension."""
-    power = 2 if number.unit.endswith("²") else 1
-    if number.unit.removesuffix("²") not in _KNOWN:
-        return number
-    dimension, factor, name = _KNOWN[number.unit.removesuffix("²")]
-    asked = [
-        known for word in re.findall(r"[a-zA-Z]+/[a-z]+|[a-zA-Z]+|[^\W\d_a-zA-Z]+|[€£$°]", question)
-        if (known := _KNOWN.get(word if len(word) == 1 else word.lower(), _KNOWN.get(word)))
-        and known[0] == dimension
-    ]  # fmt: skip
-    if not asked or any(known[2] == name for known in asked):
+    square = "²" * number.unit.endswith("²")
+    dimension, factor, name = _known(number.unit.removesuffix("²")) or ("", Fraction(1), "")
+    words = re.findall(r"[a-zA-Z]+(?:/[a-z]+)?|[^\W\d_a-zA-Z]+|[€£$°]", question)
+    asked = [known for word in words if (known := _known(word)) and known[0] == dimension]
+    if not asked or any(unit[2] == name for unit in asked):
         return number
     _, other, unit = asked[-1]
-    return replace(number, value=number.value * (factor / other) ** power, unit=unit + "²" * (power - 1))
+    return replace(number, value=number.value * (factor / other) ** (1 + len(square)), unit=unit + square)
 
 
 def _without_unit(text: str) -> str:
     r"""`16\pi\text{ cm}^2` is `16\pi`; words alone after an expression are its unit."""
-    found = re.search(r"\\(?:text|mathrm|rm|mbox|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?[\s.]*$", text)
-    if found and _unit(found[1], is_apart=True):
-        text = text[: found.start()].strip()
-    return re.sub(
-        r"(?<=[\w}])\s+(?:square\s+)?(?:units?|cm|km|meters?|metres?|inches|feet|degrees?)(?:\^\{?[23]\}?)?$", "", text
+    found = re.search(
+        r"(?<=[\w})])(?:\s*\\(?:text|mathrm|rm|mbox)\s*\{([^{}]*)\}|\s+([a-z ]{2,}))(?:\^\{?[23]\}?)?[\s.]*$", text
     )
+    return text[: found.start()].strip() if found and _unit(found[1] or found[2], is_apart=True) else text

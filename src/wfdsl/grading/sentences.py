@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
 
 _END = re.compile(
     r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
@@ -36,29 +35,22 @@ class Statement:
     text: str
     """The sentence, line or box."""
     value: str
-    """The value in it: an expression, letters joined by commas, or words."""
-    form: Literal["stated", "value", "mention", "claim"]
-    """Stated as the answer in a box, after a label or in a sentence; else a whole line, a letter in one, or a claim."""
-
-
-class UnstatedError(Exception):
-    """What is marked as the answer is none: it is empty, denied, cut off or in doubt."""
+    """The value in it: an expression, letters joined by commas, or words; "" where what is marked as one is none."""
+    is_claim: bool = False
+    """Whether it is a clause of prose, which claims the answer without a word for it."""
 
 
 def sentences_of(text: str) -> Iterator[str]:
     """Sentences and lines. Mathematics and boxes stay whole."""
-    kept = sorted([found.span() for found in _SPAN.finditer(text)] + [(first, last) for first, last, _ in _boxes(text)])
-    start, at, reach = 0, 0, 0
-    for end, after in (*(found.span() for found in _END.finditer(text)), (len(text), len(text))):
-        while at < len(kept) and kept[at][0] < end:
-            reach = max(reach, kept[at][1])
-            at += 1
-        is_inside = end < reach or _INITIAL.search(text[max(start, end - 20) : end])
-        if is_inside and end < len(text):
-            continue
-        if sentence := text[start:end].strip():
-            yield sentence
-        start = after
+    whole = _SPAN.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", text)
+    for first, last, _ in _boxes(text):
+        whole = f"{whole[:first]}\\{'x' * (last - first - 1)}{whole[last:]}"
+    start = 0
+    for end, after in (*(found.span() for found in _END.finditer(whole)), (len(text), len(text))):
+        if end == len(text) or not _INITIAL.search(text[max(start, end - 20) : end]):
+            if sentence := text[start:end].strip():
+                yield sentence
+            start = after
 
 
 def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
@@ -78,22 +70,18 @@ def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
 
 
 def boxed(sentence: str) -> Statement | None:
-    """The last box of a sentence, or all that are joined by `and`, `or` and commas. Raises: UnstatedError."""
+    """The last box of a sentence, or all that are joined by `and`, `or` and commas; "" of one that does not count."""
     boxes = list(_boxes(sentence))
     if not boxes:
         return None
     start, end, content = boxes[-1]
     before, after = sentence[:start], sentence[end : end + 40]
     if content is None or not content.strip() or _ADDED.match(after) or _DENIED.search(before):
-        raise UnstatedError
+        return Statement(sentence, "")
     values, at = [content], start
     for earlier in reversed(boxes[:-1]):
         if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):
             break
         values.insert(0, earlier[2])
         at = earlier[0]
-    unit = re.match(r"\$?\s*([a-zA-Z°]+(?:/[a-z]+)?|%)", after)
-    value = ", ".join(dict.fromkeys(value.strip() for value in values))
-    if unit and len(values) == 1 and re.fullmatch(r"[\d.,\\!{} ]+", value):
-        value += f" {unit[1]}"
-    return Statement(sentence, value, "stated")
+    return Statement(sentence, ", ".join(dict.fromkeys(value.strip() for value in values)))

@@ -1,56 +1,62 @@
 """Text answers: whether they are the gold text, regardless of case, accents, articles, punctuation and spelled numbers.
 
-The whole answer has to be the gold text: a long answer that contains it somewhere is not right.
+The whole answer has to be the gold text. Of a clause of prose, which only claims an answer, it is enough that it says
+the text: it begins with it, or has it after a verb such as `is`, and no other name or number could be meant.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+from functools import lru_cache
 from textwrap import shorten
+from unicodedata import normalize
 
-from wfdsl.grading.claims import says, words_of
 from wfdsl.grading.normal_forms import Number, clean, read
 from wfdsl.grading.verdict import Verdict
 
-_ARTICLE = re.compile(r"\b(?:a|an|the)\s+(?=\w)")
-_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"})
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
-_APPOSITION = re.compile(r"(?<=\S)\s?\([^()]*\)\Z")
-"""What an answer says about itself: `Paris (the capital of France)`."""
 _ELSE = re.compile(r"\b(?:or|and|not|no|but|so|wait)\b|n['’]t\b|[?？或]|和(?=.)|不是|ない", re.IGNORECASE)
 _TITLE = re.compile(
     r"(?:(?:republic|state|kingdom|city) of|sir|dr|mr|mrs|ms|prof|professor|president|king|queen|saint|st|lord)\s+"
 )
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
-_COMMAND = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = rf"(?P<m>{'|'.join(_MONTHS)})[a-z]*\.?"
-_DATES = [
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        rf"{_MONTH} (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})",
-        rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH},? (?P<y>\d{{4}})",
-        r"(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})",
-        r"(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})日",
-    )
-]
+_DATE = re.compile(
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? \d{{4}}"
+    r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?",
+    re.IGNORECASE,
+)
+_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
+_COPULA = re.compile(
+    r"(?:\b(?:is|are|was|were|be|been|by|called|named|known as|means|remains|being|choose|pick|say)|['’]s)"
+    r"\W+(?:(?:[a-z]+|[A-Z]\w+(?:an|ish|ese|ch))\W+){0,4}\Z|(?:为|是|は)\W*\Z"
+)
+_AWAY = re.compile(
+    r"\b(?:to|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more|less|than|of"
+    r"|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
+    re.IGNORECASE,
+)
+_ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
+"""What makes a text one of several, or a part of a name or number."""
+USUAL = frozenset(re.findall(
+    r"[\w']+",
+    "the a an is are was were it its of in on at by to for from this that these they there has have as so must be it's "
+    "correct answer right option did that's they're he she we i you here his her their our my all only just choice yes "
+    "one most and such definitely clearly many",
+))  # fmt: skip
+"""Words that name nothing."""
 
 
 def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = False) -> Verdict:
     """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it."""
     if same_text(gold, answer):
         return Verdict("right", answer, f"it is {_short(gold)}", rule="same text")
-    if (is_claim and says(gold, answer, words_of(question))) or any(same_text(gold, said) for said in _said(answer)):
+    leads = [] if _ELSE.search(answer) else [re.split(r"[,，(（]|\s(?=of\b)", answer, maxsplit=1)[0]]
+    said = (same_text(gold, one) for one in [*_DATE.findall(answer), *leads])
+    if (is_claim and says(gold, answer, words_of(question))) or any(said):
         return Verdict("right", answer, f"{_short(answer)} says {_short(gold)}", rule="says the text")
     return Verdict("wrong", answer, f"{_short(answer)} is not {_short(gold)}", rule="same text")
-
-
-def _said(answer: str) -> list[str]:
-    """The dates in an answer, and what comes before an addition, where nothing is denied and nothing else is named."""
-    lead = re.split(r"[,，(（]|\s(?=of\b)", answer, maxsplit=1)[0]
-    dates = [found[0] for form in _DATES for found in form.finditer(answer)]
-    return dates + ([] if _ELSE.search(answer) else [lead])
 
 
 def same_text(gold: str, answer: str) -> bool:
@@ -58,29 +64,29 @@ def same_text(gold: str, answer: str) -> bool:
     if answer.rstrip().endswith("?") and not gold.rstrip().endswith("?"):
         return False
     if "(" not in gold:
-        answer = _APPOSITION.sub("", answer)
+        answer = re.sub(r"(?<=\S)\s?\([^()]*\)\Z", "", answer)  # `Paris (the capital of France)`
     one, other = normal_text(gold), normal_text(answer)
     if one == other:
         return bool(one) or gold.strip() == answer.strip() != ""
-    if day := _date(gold):
-        return day == _date(answer)
-    if re.fullmatch(r"\d{4}年?", gold.strip()) and (day := _date(answer)):
-        return day[0] == int(gold.strip()[:4])
+    day, given = _date(gold), _date(answer)
+    if day or (given and re.fullmatch(r"\d{4}年?", gold.strip())):
+        return given[: len(day) or 1] == (day or (int(gold.strip()[:4]),))
     return bool(one and other) and (_same_name(gold, one, other) or _same_quantity(gold, answer))
 
 
 def normal_text(text: str) -> str:
     """A text without what does not matter."""
-    text = _COMMAND.sub(r"\1", text.replace("$", "") if "\\" in text else text)
-    text = re.sub(r"_\{?(\d)\}?", r"\1", text)
-    text = re.sub(r"\bMt\b\.?", "Mount", text)
-    text = unicodedata.normalize("NFKD", text).translate(_QUOTES).casefold()
+    text = re.sub(
+        r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}", r"\1", text.replace("$", "") if "\\" in text else text
+    )
+    text = re.sub(r"_\{?(\d)\}?", r"\1", re.sub(r"\bMt\b\.?", "Mount", text))
+    text = (
+        normalize("NFKD", text).translate({0x2019: "'", 0x2018: "'", 0x2013: "-", 0x2014: "-", 0x2212: "-"}).casefold()
+    )
     text = _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]), text)
-    text = "".join(letter for letter in text if not 0x300 <= ord(letter) < 0x370)
-    text = unicodedata.normalize("NFKC", text)
-    text = _PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text)
-    words = " ".join(text.split())
-    return " ".join(_ARTICLE.sub("", words).split()) or words
+    text = normalize("NFKC", re.sub(r"[\u0300-\u036f]", "", text))  # without accents
+    words = " ".join(_PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text).split())
+    return " ".join(re.sub(r"\b(?:a|an|the)\s+(?=\w)", "", words).split()) or words
 
 
 def _same_name(gold: str, one: str, other: str) -> bool:
@@ -90,22 +96,22 @@ def _same_name(gold: str, one: str, other: str) -> bool:
         return True
     if len(wanted) < 2 or not 2 <= len(given) <= 5 or not gold[:1].isupper() or wanted[-1] != given[-1]:
         return False
-    is_initials = given[0] == "".join(word[0] for word in wanted[:-1])
-    is_middle = min(len(wanted), len(given)) == 2 or all(map(_same_given, wanted[1:-1], given[1:-1]))
-    return is_initials or (is_middle and _same_given(wanted[0], given[0]))
+    is_short = min(len(wanted), len(given)) == 2
+    pairs = zip(wanted[:1] if is_short else wanted[:-1], given[:-1], strict=False)
+    is_same = all(a == b or (1 in (len(a), len(b)) and a[0] == b[0]) for a, b in pairs)
+    return is_same or given[0] == "".join(word[0] for word in wanted[:-1])
 
 
-def _same_given(one: str, other: str) -> bool:
-    return one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
-
-
-def _date(text: str) -> tuple[int, int, int] | None:
-    plain = " ".join(text.split()).strip(" .")
-    found = next((match for form in _DATES if (match := form.fullmatch(plain))), None)
-    if found is None:
-        return None
-    month = found["m"].lower()
-    return int(found["y"]), int(month) if month.isdigit() else 1 + _MONTHS.index(month), int(found["d"])
+def _date(text: str) -> tuple[int, ...]:
+    """Year, month and day; nothing where a text is no date."""
+    plain = " ".join(text.split()).strip(" .").lower()
+    parts = re.findall(rf"\d+|{'|'.join(_MONTHS)}", plain) if _DATE.fullmatch(plain) else []
+    if len(parts) != 3:
+        return ()
+    if plain[:4].isdigit():
+        return tuple(map(int, parts))
+    month = next(part for part in parts if part in _MONTHS)
+    return int(parts[2]), 1 + _MONTHS.index(month), int(parts[1 - parts.index(month)])
 
 
 def _same_quantity(gold: str, answer: str) -> bool:
@@ -114,6 +120,42 @@ def _same_quantity(gold: str, answer: str) -> bool:
     if not (isinstance(one, Number) and isinstance(other, Number)) or one.is_percent != other.is_percent:
         return False
     return one.value == other.value and (not one.unit or one.unit.casefold() == other.unit.casefold())
+
+
+def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
+    """Whether a clause says a text, and no other one. Known words, such as the question's, name no other one."""
+    clause = _plain(clause)
+    found = mention(wanted, clause)
+    if found is None:
+        return False
+    before, after = clause[: found.start()], clause[found.end() :]
+    if _ADDED.match(after) or _AWAY.search(before):
+        return False
+    names = re.findall(r"[^\W_]+(?:['’]\w+)?", before)
+    is_rival = any((name[0].isupper() or name[0].isdigit()) and name.lower() not in known | USUAL for name in names)
+    return bool(_COPULA.search(before)) or not is_rival
+
+
+def mention(wanted: str, clause: str) -> re.Match[str] | None:
+    """Where a clause has the words of a text."""
+    words = [word for word in _WORD.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
+    phrase = r"\W+".join(map(re.escape, words))
+    if not phrase or (len(phrase) == 1 and _CJK.match(phrase)):  # one sign is a part of many words
+        return None
+    is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
+    return re.search(rf"{is_start}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
+
+
+@lru_cache(maxsize=64)
+def words_of(question: str) -> frozenset[str]:
+    """The words of a question without its options, and their plurals."""
+    asked = re.split(r"\n\s*\(?A[.):]", question)[0].lower()
+    words = re.findall(r"[^\W_]+", asked)
+    return frozenset({*words, *(f"{word}s" for word in words), *_CJK.findall(asked)})
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", text).replace("−", "-")).strip()
 
 
 def _short(text: str) -> str:
