@@ -1,4 +1,7 @@
-"""Trainings of several processes, through the real command and torchrun: the same rewards and weights as of one."""
+"""Trainings of several processes, through the real command: the same rewards and weights as of one.
+
+Those that are stopped are started by torchrun, the others by what is behind it, as forks.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
+from tests.rl.training.forked import Ended, python  # noqa: E402
 from tests.rl.training.toy import PROMPT, same, samples, write_model  # noqa: E402
 from wfdsl.interpreter.journal_reading import summaries  # noqa: E402
 
@@ -116,6 +120,7 @@ def step(trainer, model, *batch, **options):
 
 if __name__ == "__main__":
     from accelerate.state import AcceleratorState, DistributedType
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
     from trl import GRPOTrainer
 
     from wfdsl_rl.cli.train import main
@@ -123,13 +128,16 @@ if __name__ == "__main__":
     begin, AcceleratorState.__init__ = AcceleratorState.__init__, begin_with_fsdp
     trained, GRPOTrainer.training_step = GRPOTrainer.training_step, step
     made, GRPOTrainer.__init__ = GRPOTrainer.__init__, begin_with_completions
-    sys.exit(main())
+    if "FORKS" not in os.environ:
+        sys.exit(main())
+    own = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "run_id": "forks", "start_method": "fork"}
+    elastic_launch(LaunchConfig(1, 1, int(os.environ["FORKS"]), max_restarts=0, **own), lambda: sys.exit(main()))()
 '''
 FSDP = ("--set", "train.fsdp=on")
 """Each process has a part of the weights, gradients and moments."""
 PASSES = ("--set", "train.stages.base.per_device_train_batch_size=3")
 """Three passes for each step, of two processes."""
-LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 
 
 def prepared(folder: Path) -> Path:
@@ -146,26 +154,14 @@ def prepared(folder: Path) -> Path:
     return folder
 
 
-def command(processes: int, *arguments: str) -> list[str]:
-    launcher = [*LAUNCHER, str(processes)] if processes > 1 else []
-    return [sys.executable, *launcher, "-m", "fixed_completions", *arguments]
-
-
-def environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, **more: str) -> dict[str, str]:
     paths = [str(folder / "site"), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1", **more}
 
 
-def train(folder: Path, processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(processes, *arguments),
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def train(folder: Path, processes: int, *arguments: str) -> Ended:
+    more = {"FORKS": str(processes)} if processes > 1 else {}
+    return python(folder, "-m", "fixed_completions", *arguments, env=environment(folder, **more))
 
 
 def trained(folder: Path, processes: int, *settings: str) -> Path:
@@ -260,18 +256,24 @@ def test_adapters_of_divided_weights_are_those_of_one_process(tmp_path: Path) ->
         assert torch.equal(expected, start[key]) == ("proj.weight" not in key)
 
 
-@pytest.mark.parametrize(("name", "settings"), [("two", ()), ("fsdp", (*FSDP, *PASSES))])
-def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(
-    name: str, settings: tuple[str, ...], tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    uninterrupted = request.getfixturevalue(name)
-
-    with begun(tmp_path, *settings) as training:
+def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(fsdp: Path, tmp_path: Path) -> None:
+    with begun(tmp_path, *FSDP, *PASSES) as training:
         os.kill(training.ranks[1], signal.SIGKILL)
 
         assert "--resume" in message_in(training.ended())
     assert not (tmp_path / "out/base/final").exists()
-    assert resumed(tmp_path, uninterrupted)
+    assert resumed(tmp_path, fsdp)
+
+
+def test_an_error_in_another_process_than_the_first_is_shown_ends_all_and_the_training_resumes_to_the_same_weights(
+    two: Path, tmp_path: Path
+) -> None:
+    with begun(tmp_path) as training:
+        (tmp_path / "broken-1").touch()
+
+        assert "RuntimeError: process 1 is broken" in training.ended()
+    (tmp_path / "broken-1").unlink()
+    assert resumed(tmp_path, two)
 
 
 def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
@@ -279,13 +281,6 @@ def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
         os.killpg(training.process.pid, signal.SIGINT)  # as Ctrl-C does: ranks are in sessions of their own
 
         assert message_in(training.ended()) == "wfdsl-train: interrupted; continue with --resume DIR"
-
-
-def test_an_error_in_another_process_than_the_first_is_shown_and_ends_all(tmp_path: Path) -> None:
-    with begun(tmp_path) as training:
-        (tmp_path / "broken-1").touch()
-
-        assert "RuntimeError: process 1 is broken" in training.ended()
 
 
 @dataclass(frozen=True)
@@ -310,7 +305,7 @@ def begun(folder: Path, *settings: str) -> Iterator[Begun]:
     (prepared(folder) / "hold").touch()
     with (folder / "stderr").open("w") as stderr:
         process = subprocess.Popen(
-            command(2, "experiment.toml", "--out", "out", *settings),
+            [*TORCHRUN, "-m", "fixed_completions", "experiment.toml", "--out", "out", *settings],
             cwd=folder,
             env=environment(folder),
             stderr=stderr,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
+from tests.rl.training.forked import python  # noqa: E402
 from tests.rl.training.toy import PROMPT, TASKS, write_model  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 
@@ -64,9 +63,8 @@ def test_the_three_stages_are_trained_resumed_and_exported(tmp_path: Path, monke
 
 
 def test_the_check_of_a_gpu_runs_with_a_tiny_model(tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
+    ended = python(tmp_path, "-m", "tests.gpu", "--tiny", "--out", "report.json")
 
-    subprocess.run([sys.executable, "-m", "tests.gpu", "--tiny", "--out", str(report)], check=True, timeout=200)
-
-    found = json.loads(report.read_text("utf-8"))
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert (found["grpo"]["exit_code"], found["grpo"]["all_weights_in_32_bits"], found["sum_of_one"]) == (0, True, 1.0)

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import wfdsl
+from tests.rl.training.forked import python
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "train_grpo.py"
 
 
 def test_the_example_trains_for_two_steps(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="needs trl, in the extra rl")
-    command = [sys.executable, str(EXAMPLE), "--steps", "2", "--out", str(tmp_path / "out")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(wfdsl.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
 
-    ended = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path, env=environment
-    )
+    ended = python(tmp_path, str(EXAMPLE), "--steps", "2", "--out", "out")
 
     assert ended.returncode == 0, ended.stderr
     state = json.loads((tmp_path / "out/checkpoint-2/trainer_state.json").read_text("utf-8"))

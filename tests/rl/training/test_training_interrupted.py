@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
+from tests.rl.training.forked import start  # noqa: E402
 from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.experiment import Experiment  # noqa: E402
@@ -36,7 +35,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
 ]
 
-ROOT = Path(__file__).parents[3]
 IN_A_PROCESS_OF_ITS_OWN = """
 import sys
 from pathlib import Path
@@ -58,12 +56,13 @@ def test_a_training_that_was_killed_comes_to_the_same_weights(trained: Setup, tm
     begun = warmed_up(trained, tmp_path / "killed")
     folder = begun.folder("base")
 
-    process = subprocess.Popen([sys.executable, "-c", IN_A_PROCESS_OF_ITS_OWN, str(begun.out)], cwd=ROOT)
-    while process.poll() is None and not list(folder.glob("samples/step-000003*")):
+    (tmp_path / "train.py").write_text(IN_A_PROCESS_OF_ITS_OWN)
+    process = start(tmp_path, "train.py", str(begun.out))
+    while Path(f"/proc/{process.pid}").exists() and not list(folder.glob("samples/step-000003*")):
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
 
-    assert process.wait() == -signal.SIGKILL
+    assert process.wait().returncode == -signal.SIGKILL
     assert (folder / "checkpoint-2").is_dir()
     assert not (folder / "final").exists()
     run_pipeline(begun, ("sft", "base"), resume=True)
