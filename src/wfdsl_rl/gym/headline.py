@@ -2,8 +2,8 @@
 
 `python -m wfdsl_rl.gym.headline FOLDER --seed 0` continues where it was interrupted. The table that it prints at
 the end compares the trained models with the one before GRPO, question by question, and with exact values: the best
-worker, the best workflow that is the same for all kinds, and the optimum. With `--stages`, GRPO has the paper's three
-stages, and models are measured on pools that are drawn for each question, and in a second round.
+worker, the best workflow that is the same for all kinds, and the optimum. With `--stages`, GRPO learns from
+pools that are drawn for each question and then from second rounds, and models are measured in both.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where everything is written, outside a checkout")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--layers", type=int, default=4, help="of the 30 that the model has (default: %(default)s)")
-    parser.add_argument("--stages", action="store_true", help="three stages: all workers, drawn pools, second rounds")
+    parser.add_argument("--stages", action="store_true", help="drawn pools of named workers, then second rounds")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of GRPO")
     parser.add_argument(
         "--questions", type=int, default=2000, help="fresh ones, for the figures (default: %(default)s)"

@@ -7,9 +7,9 @@ A model that chooses right after the name of the kind can learn a choice for eac
 `model_id = [` sees nearly the same before each choice, so that rewards move the choices of all kinds together. Prompts
 allow one, two or three steps, so that a training may begin with one and continue with three.
 
-With `--stages`, the rows are those of a training in the paper's three stages, with pools drawn at random and second
-rounds. A worker is described by its name there, and a row finds its number: `sums:birch 3`, `sums:check hazel 5`, or
-`sums:keep` before three empty lists.
+With `--stages`, the rows are those of a training on pools that are drawn at random, and on second rounds. A worker is
+described by its name there, and a row finds its number: `sums:birch 3`, `sums:check hazel 5`, or `sums:keep` before
+three empty lists.
 """
 
 from __future__ import annotations
