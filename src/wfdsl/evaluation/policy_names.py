@@ -158,7 +158,7 @@ def _ablated(policy: Policy, values: ConductorParameters) -> Policy:
         raise UsageError("with pool, a question may not offer the worker; leave one of them out")
     if isinstance(policy, WorkflowPolicy):
         if others := given.keys() - {"worker", "instruction"}:
-            raise UsageError(f"{', '.join(others)}: for Conductors, and this workflow is fixed; leave it out")
+            raise UsageError(f"this workflow is fixed; leave out {', '.join(sorted(others))}, for Conductors only")
         return WorkflowPolicy(ablated(policy.workflow, instruction=instruction, worker=values.worker))
     if isinstance(policy, Conductor) and given.keys() & {"worker", "instruction", "examples"}:
         prompt = policy.settings.prompt

@@ -87,7 +87,7 @@ class Task(_Strict):
     tests: CodeTests | None = None
     """What an answer to a code task has to pass."""
     grader: str = ""
-    """Of the kind `custom`: `module:function`, called as `function(task, text) -> bool | Verdict`."""
+    """Of the kind `custom`: `module:function`, called as `function(task, text) -> bool | float | Verdict`."""
     metadata: Mapping[str, Any] = Field(default_factory=dict)
     """What else is known, such as `level`, `subject` or `domain`."""
 
