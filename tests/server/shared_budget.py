@@ -47,7 +47,9 @@ def spend(folder: Path, provider: Provider, *, processes: int, requests: int, ki
         body: Any = {"model": "two", "messages": [{"role": "user", "content": f"Why {number}?"}]}
         url, headers = servers[number % processes].url, {"Authorization": f"Bearer {key}"}
         try:
-            return httpx2.post(f"{url}/chat/completions", json=body, headers=headers, timeout=120).status_code
+            return httpx2.post(
+                f"{url}/chat/completions", json=body, headers=headers, timeout=120, verify=False
+            ).status_code
         except httpx2.TransportError:
             return 0
 

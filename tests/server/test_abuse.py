@@ -37,7 +37,7 @@ class Target:
 
     def post(self, path: str, content: bytes, who: str = "eve", **headers: str) -> httpx2.Response:
         url = f"{self.server.url}{path}"
-        return httpx2.post(url, content=content, headers={**self.headers(who), **headers}, timeout=60)
+        return httpx2.post(url, content=content, headers={**self.headers(who), **headers}, timeout=60, verify=False)
 
     def raw(self, content: bytes) -> bytes:
         """The beginning of the answer to some bytes."""
@@ -66,7 +66,7 @@ def answers_afterwards(target: Target) -> Iterator[None]:
     target.workers.bodies.clear()
     yield
     url = f"{target.server.url}/models"
-    assert httpx2.get(url, headers=target.headers("ann"), timeout=60).status_code == 200
+    assert httpx2.get(url, headers=target.headers("ann"), timeout=60, verify=False).status_code == 200
     assert not [line for line in target.server.lines if "Traceback" in line]
 
 
@@ -181,14 +181,14 @@ def test_a_request_that_two_servers_may_read_differently_is_answered_once(target
 def test_headers_have_64_kib(target: Target, size: int, status: int) -> None:
     headers = {**target.headers("ann"), "X-Long": "a" * (size - 300)}
 
-    assert httpx2.get(f"{target.server.url}/models", headers=headers, timeout=60).status_code == status
+    assert httpx2.get(f"{target.server.url}/models", headers=headers, timeout=60, verify=False).status_code == status
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer x", "Basic eDp4", "Basic !", "Bearer \xff"])
 @pytest.mark.parametrize("path", ["/chat/completions", "/responses"])
 def test_no_key_and_wrong_keys(target: Target, path: str, authorization: str) -> None:
     headers = [(b"Authorization", authorization.encode("latin-1"))] if authorization else []
-    reply = httpx2.post(f"{target.server.url}{path}", content=body(), headers=headers, timeout=60)
+    reply = httpx2.post(f"{target.server.url}{path}", content=body(), headers=headers, timeout=60, verify=False)
 
     assert (reply.status_code, reply.json()["error"]["code"]) == (401, "invalid_api_key")
     assert target.workers.bodies == []
@@ -196,7 +196,7 @@ def test_no_key_and_wrong_keys(target: Target, path: str, authorization: str) ->
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/two", "/metrics"])
 def test_lists_and_metrics_need_a_key(target: Target, path: str) -> None:
-    assert httpx2.get(target.server.url.removesuffix("/v1") + path, timeout=60).status_code == 401
+    assert httpx2.get(target.server.url.removesuffix("/v1") + path, timeout=60, verify=False).status_code == 401
 
 
 def test_a_key_finds_no_run_of_another_one(target: Target) -> None:
