@@ -14,11 +14,13 @@ from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.baseline import alone
 from wfdsl.evaluation.baselines.fitting import Fitted, TrainingSet, embed
 from wfdsl.evaluation.baselines.routers import (
+    Cascade,
     NearestNeighbours,
     RouterDC,
     SmoothieDependent,
     SmoothieIndependent,
     scatter,
+    team,
 )
 from wfdsl.evaluation.evaluate import evaluate
 from wfdsl.evaluation.policy_names import policies_of
@@ -129,6 +131,38 @@ async def test_a_worker_that_is_silent_on_a_task_is_wrong_on_it() -> None:
     [results] = await training_set.results([alone(1)])
 
     assert [result.right for result in results] == [False, True, False, True]
+
+
+async def test_the_cascade_chooses_a_team_and_seats_the_best_of_the_neighbourhood() -> None:
+    def answer(asked: Asked, call: Call) -> str:
+        if "red" in call.messages[0]["content"]:
+            return f"The answer is {'red' if asked.worker == 'bob' else 'unknown'}"
+        right = asked.worker == "ann" and any("cy" in seen for seen in asked.seen)  # cy has planned
+        return f"The answer is {'blue' if right else asked.worker}"
+
+    workers = staff(answer)
+    pool = workers.pool()
+    policy = routed(Cascade, count=12, k=6)
+    await policy.fit(pool)
+    router: Any = policy.routers[pool]
+
+    assert router("Name the red thing 99.") == team("S", [1])
+    assert router("Name the blue thing 99.") == team("PSV", [0, 1, 2])
+    assert policy.fit_cost is not None
+    # the best worker alone is a team too
+    assert policy.fit_cost.calls == 12 * (3 + 5) == len(workers.calls) == policy.fit_calls(pool)
+
+
+@pytest.mark.parametrize(("price", "size"), [(0.01, 2), (1.0, 1)])
+async def test_a_further_call_of_the_cascade_has_to_be_worth_its_price(price: float, size: int) -> None:
+    workers = staff(lambda asked, call: f"The answer is {'red' if asked.seen else 'unknown'}")
+    pool = workers.pool()
+    policy = Cascade(k=6, call_price=price, tasks=tuple(tasks(12, kinds=("red",))))
+    await policy.fit(pool)
+
+    router: Any = policy.routers[pool]
+
+    assert len(router("Name the red thing 99.")) == size
 
 
 async def test_a_trained_router_asks_the_worker_that_knows_such_questions_whatever_else_is_trained() -> None:

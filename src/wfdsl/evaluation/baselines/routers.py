@@ -1,4 +1,4 @@
-"""Routers: the best worker nearby, RouterDC, and Smoothie, which needs no gold answers.
+"""Routers: the best worker nearby, a cascade of teams, RouterDC, and Smoothie, which needs no gold answers.
 
 RouterDC trains a small network over the question's vector with two contrastive losses; torch is imported for it.
 
@@ -15,15 +15,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from wfdsl.errors import UsageError
-from wfdsl.evaluation.baselines.baseline import SOLVE, Selection, alone, workers_of
+from wfdsl.evaluation.baselines.baseline import SOLVE, SUBTASKS, Selection, alone, workers_of
 from wfdsl.evaluation.baselines.fitting import WIDTH, Fitted, Router, TrainingSet, Vectors, embed
+from wfdsl.evaluation.trials import Trial
 from wfdsl.installation import require_packages
+from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.settings import option
 from wfdsl.workers.pool import Pool
+
+T = TypeVar("T")
 
 
 def share_of(outcomes: Sequence[bool | None]) -> float:
@@ -44,15 +48,60 @@ class NearestNeighbours(Fitted):
     async def fitted(self, training_set: TrainingSet) -> Router:
         """Count, and place the questions."""
         workers, results = await training_set.alone()
-        outcomes = [[trial.right for trial in row] for row in results]
-        k = self.k or math.isqrt(2 * len(training_set.tasks))
+        return lambda question: alone(self.ranked(workers, results, self.near(training_set, question))[0])
+
+    def near(self, training_set: TrainingSet, question: str) -> list[int]:
+        """The validation tasks that count as near."""
+        return training_set.near(question, self.k or math.isqrt(2 * len(training_set.tasks)))
+
+    @staticmethod
+    def ranked(
+        choices: Sequence[T], results: Sequence[Sequence[Trial]], tasks: Sequence[int], price: float = 0
+    ) -> list[T]:
+        """Choices by falling share of right answers on some tasks, less a price for each place in their order."""
+        shares = [share_of([row[task].right for task in tasks]) - price * at for at, row in enumerate(results)]
+        return [choices[at] for at in sorted(range(len(choices)), key=lambda at: -shares[at])]
+
+
+TEAMS: Final = ("S", "SV", "PSV")
+"""Ways to work together, by rising calls: alone, then checked, then after a plan. Our choice."""
+
+
+def team(shape: str, order: Sequence[int]) -> Workflow:
+    """The best worker solves, the second best checks and the third plans; each sees all that was done before."""
+    seats = {"S": 0, "V": 1, "P": 2}
+    return Workflow(tuple(Step(order[seats[kind] % len(order)], SUBTASKS[kind], ALL) for kind in shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade(NearestNeighbours):
+    """For each question a way to work together, then who, by counts on the nearest validation tasks."""
+
+    name = "cascade-router"
+    calls = "1 to 3; to fit: (workers + 5) * limit"
+    source = "in the spirit of MASRouter, arXiv 2502.11133"
+    simplifies = "counts instead of trained networks; three ways to work together, our own roles"
+    call_price: float = option(0.01, "the share of right answers that a further call has to be worth", ge=0, le=1)
+
+    async def fitted(self, training_set: TrainingSet) -> Router:
+        """Count workers alone, then teams of those that are best on all tasks."""
+        workers, single = await training_set.alone()
+        best = self.ranked(workers, single, range(len(training_set.tasks)))
+        teams = [single[workers.index(best[0])], *await training_set.results(team(shape, best) for shape in TEAMS[1:])]
 
         def chosen(question: str) -> Workflow:
-            near = training_set.near(question, k)
-            shares = [share_of([row[task] for task in near]) for row in outcomes]
-            return alone(workers[shares.index(max(shares))])
+            near = self.near(training_set, question)
+            return team(self.ranked(TEAMS, teams, near, self.call_price)[0], self.ranked(workers, single, near))
 
         return chosen
+
+    def dearest(self, pool: Pool) -> list[Workflow]:
+        """The largest team, of each worker."""
+        return [team(TEAMS[-1], [worker]) for worker in workers_of(pool)]
+
+    def fit_calls(self, pool: Pool) -> int:
+        """Each worker alone, and the teams."""
+        return NearestNeighbours.fit_calls(self, pool) + sum(map(len, TEAMS[1:])) * len(self.tasks)
 
 
 HIDDEN: Final = 64
