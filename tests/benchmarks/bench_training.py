@@ -70,7 +70,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     setup = replace(plan, out=folder, processes=processes, say=lambda _: None)
     entries: list[dict[str, Any]] = []
     model = import_gguf(str(conductors(NAME) / "model.gguf"), folder / "model")
-    most = plan.train.grpo("base").executions
+    most = plan.train.stages["base"].executions
     ways = {
         "wfdsl-train": (1, False),
         f"wfdsl-train, {most} executions": (most, False),
@@ -81,7 +81,7 @@ def _measure(folder: Path, processes: Any) -> tuple[float, dict[str, float], flo
     for turn in range(ROUNDS):
         plain += _plain(replace(setup, out=folder / f"{turn}"), model, stage_rows(setup, "base"))
         for name, (executions, shared) in ways.items():
-            base = replace(plan.train.grpo("base"), executions=executions)
+            base = replace(plan.train.stages["base"], executions=executions)
             stamps, train = _Stamps(), replace(plan.train, stages={"base": base}, prefix_cache=shared)
             out, listeners = folder / f"{turn} {name}", (entries.append, stamps.hear)
             own = replace(setup, train=train, out=out, listeners=listeners)
@@ -113,7 +113,7 @@ def _plain(setup: Any, model: str, rows: list[dict[str, Any]]) -> list[float]:
 
     tokenizer, network = load_model(model)
     train, folder = setup.train, setup.out / "plain"
-    config = grpo_config(train.grpo("base"), train, folder)
+    config = grpo_config(train.stages["base"], train, folder)
     trainer = GRPOTrainer(
         model=network,
         processing_class=tokenizer,

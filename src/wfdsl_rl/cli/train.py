@@ -166,7 +166,7 @@ def _run(plan: Setup, stages: Sequence[str], command: dict[str, Any], *, resume:
         if resume:
             processes.on_first(lambda: _require_same(plan.out, resolved))
         last = run_pipeline(setup, stages, resume=resume, resolved=resolved)
-        for line in figures(setup.metrics_file, stages) if processes.is_first else ():
+        for line in figures(setup.out, stages) if processes.is_first else ():
             setup.say(line)
         setup.say(f"done: {last}")
     return OK

@@ -14,6 +14,7 @@ from wfdsl.files import read_json_lines
 from wfdsl.render.text import counted
 from wfdsl_rl.training.config import TrainConfig
 from wfdsl_rl.training.estimate import LATENCY_S, PAPER_USD, Estimate
+from wfdsl_rl.training.plan import METRICS
 
 _SHOWN = ("reward", "valid", "cut", "accuracy", "steps", "entropy", "kl", "loss")
 _PLAIN_EVERY = 10  # iterations
@@ -67,12 +68,11 @@ class Progress:
         return f"  left {timedelta(seconds=round(seconds))}"
 
 
-def figures(metrics: Path, stages: Sequence[str]) -> list[str]:
+def figures(out: Path, stages: Sequence[str]) -> list[str]:
     """What the GRPO stages of a training came to: means of their first and of their last iterations."""
-    entries = [entry for _, entry in read_json_lines(metrics)]
     lines = []
     for stage in stages:
-        trained = [entry for entry in entries if entry["stage"] == stage and "reward" in entry]
+        trained = [entry for _, entry in read_json_lines(out / stage / METRICS) if "reward" in entry]
         if trained:
             parts = [_from_to(trained, name) for name in ("reward", "accuracy", "valid", "cut")]
             if costs := [entry["usd"] for entry in trained if "usd" in entry]:
@@ -94,7 +94,7 @@ def estimate_text(estimate: Estimate, train: TrainConfig) -> str:
         ("model", f"{train.model}, {'LoRA' if train.lora else 'all weights'}"),
         ("tasks", train.tasks),
         ("pool", f"{pool['name']}, {counted(len(pool['workers']), 'worker')}"),
-        *_rows("stage", [_stage(name, train) for name in estimate.stages]),
+        *_rows("stage", [_stage(each.stage, train) for each in estimate.times]),
         ("completions", f"{estimate.completions:,}"),
         ("runs", f"about {estimate.runs:,} workflows"),
         ("calls", f"about {estimate.calls:,} ({estimate.calls // max(estimate.runs, 1)} steps per workflow)"),

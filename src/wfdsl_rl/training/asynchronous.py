@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import HealthChecks, SampleFiles
-from wfdsl_rl.training.stages import grpo_arguments, peft, run_trainer
+from wfdsl_rl.training.stages import grpo_arguments, peft, require_trl, run_trainer
 
 _SERVER: Final = "vllm_server_base_url"
 
@@ -48,7 +48,7 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     Raises:
         UsageError: TRL's asynchronous trainer lacks an option, or cannot run on this machine.
     """
-    config, folder, served = setup.train.grpo(stage), setup.folder(stage), _SERVER in setup.train.trl
+    config, folder, served = setup.train.stages[stage], setup.folder(stage), _SERVER in setup.train.trl
     arguments = async_config(config, setup.train, folder)
     rows, listeners = stage_rows(setup, stage), list[Listener]([SampleFiles(folder / "samples")])
     if not served:  # a server's completions come by groups
@@ -79,28 +79,25 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     """TRL's arguments for a stage.
 
     Raises:
-        UsageError: an option is set that TRL's asynchronous trainer does not have.
+        UsageError: an option is set that TRL's asynchronous trainer does not have, or a value does not fit.
     """
-    unknown = [key for key in train.trl if key not in {each.name for each in fields(AsyncGRPOConfig)}]
+    require_trl(train.trl, AsyncGRPOConfig)
     refused = {
         "beta": stage.beta != 0,
         "scale_rewards": stage.scale_rewards != "group",
         "forced": stage.forced > 0,
-        **{f"train.trl.{key}": True for key in unknown},
         "train.prefix_cache": train.prefix_cache,
         "train.fsdp": train.fsdp != "off",
     }
     if names := [name for name, is_set in refused.items() if is_set]:
         raise UsageError(f"--async: TRL's asynchronous trainer has no {', '.join(names)}; remove them, or --async")
-    arguments = {
+    defaults = {
         "bf16": has_bfloat16(device()),
         "gradient_checkpointing": device() != "cpu",
         "save_total_limit": 3,
         **({} if _SERVER in train.trl else {"token_budget": 0}),
-        **train.trl,
-        **grpo_arguments(stage, train, folder),
     }
-    return AsyncGRPOConfig(**arguments)
+    return AsyncGRPOConfig(**{**defaults, **train.trl, **grpo_arguments(stage, train, folder)})
 
 
 class RolloutWorker:

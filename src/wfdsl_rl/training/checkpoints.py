@@ -17,8 +17,6 @@ from wfdsl_rl.training.plan import Setup
 
 ADAPTER = "adapter_config.json"
 """The file that a folder with adapters has."""
-WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-"""The files with the weights of a model, one of which a folder has."""
 
 
 def device() -> Literal["cpu", "cuda"]:
@@ -132,7 +130,7 @@ def newest_complete(setup: Setup, stage: str) -> Path | None:
     """
     count = setup.processes.count
     states = ["rng_state.pth"] if count == 1 else [f"rng_state_{rank}.pth" for rank in range(count)]
-    for path in sorted(setup.folder(stage).glob("checkpoint-*"), key=step_of, reverse=True):
+    for path in sorted(setup.folder(stage).glob("checkpoint-[0-9]*"), key=step_of, reverse=True):
         missing = [name for name in (FILE, *states) if not (path / name).is_file()]
         if not missing:
             setup.say(f"{stage}: resumes from {path}")
@@ -142,6 +140,5 @@ def newest_complete(setup: Setup, stage: str) -> Path | None:
 
 
 def step_of(path: Path) -> int:
-    """The step of a checkpoint's folder; -1 if its name has none."""
-    number = path.name.removeprefix("checkpoint-")
-    return int(number) if number.isdecimal() else -1
+    """The step of a checkpoint's folder."""
+    return int(path.name.removeprefix("checkpoint-"))

@@ -160,11 +160,6 @@ class TrainConfig(Table):
             found[name] = from_table(SftStage if is_sft else GrpoStage, stage, f"{place}.stages.{name}")
         return from_table(cls, {**table, "stages": found}, place)
 
-    def grpo(self, name: str) -> GrpoStage:
-        """A GRPO stage."""
-        stage: GrpoStage = self.stages[name]
-        return stage
-
     def require_feasible(self, pool: Pool, stages: Sequence[str]) -> None:
         """Refuse options that are well-formed and cannot be run. This needs no torch.
 
@@ -201,9 +196,8 @@ def share_of(batch: int, micro: int, processes: int) -> int:
         UsageError: they cannot be shared evenly.
     """
     if batch % (processes * max(min(micro, batch // processes), 1)):
-        who = "one process" if processes == 1 else f"{processes} processes"
         raise UsageError(
-            f"{who} cannot share {batch} completions evenly, {micro} at a time: "
+            f"{processes} process{'es' * (processes > 1)} cannot share {batch} completions evenly, {micro} at a time: "
             "change prompts_per_step, num_generations or per_device_train_batch_size"
         )
     return batch // processes

@@ -1,16 +1,7 @@
 """Training data: rows of (question, workers offered), drawn by seed, rows of second rounds, and rows for SFT.
 
-TRL passes a row's columns on to the reward function, so all values are plain:
-
-row         the row's number
-task, kind  the task's id and kind
-domain      the kind of the question, where the task's metadata say one
-split       `train`
-shown       the worker indices in the prompt
-true        the pool's indices of the same workers
-revises     in a second round, the row of its first rounds
-previous    in a second round, the final subtask and response of the first one
-weight      factor on the reward
+Rows have what `wfdsl_rl.scoring.Row` says, the task's `kind`, the `domain` that its metadata say, and in second rounds
+`revises`, the row of the first ones. TRL passes the columns on to the reward function, so all values are plain.
 
 Recursion: a row with `revises` names the row of its first rounds. Its completion at place k continues the conversation
 of that row's completion at place k, with the answer that it got. Every first round is trained on in its own iteration
@@ -53,12 +44,8 @@ from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import read_samples
 
-_APART: Final = 100
-"""Separates the seeds of two stages."""
 ROWS: Final = "rows.jsonl"
 """The file of the chosen rows in the stage's folder."""
-_SFT: Final = 2
-"""Separates the draws of stages of SFT from those of GRPO."""
 _TOGETHER: Final = 64
 """Questions whose candidates are run together. Our choice."""
 
@@ -74,9 +61,9 @@ def offered(pool: Pool, pick: Sequence[int], seed: int, row: int) -> WorkerListi
 
 
 def seed_of(train: TrainConfig, stage: str) -> int:
-    """The seed of a stage's rows."""
+    """The seed of a stage's rows: stages of GRPO draw other questions, each its own, than those of SFT."""
     trained = [name for name, each in train.stages.items() if isinstance(each, GrpoStage)]
-    return 1000 * train.seed + (_APART * trained.index(stage) if stage in trained else _SFT)
+    return 1000 * train.seed + (100 * trained.index(stage) if stage in trained else 2)
 
 
 def make_rows(reward: Reward, tasks: Sequence[Task], *, count: int, seed: int, pick: Sequence[int] = ()) -> list[Row]:
@@ -150,8 +137,11 @@ async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) 
     rows = make_rows(reward, setup.tasks, count=sft.questions, seed=seed)
     for begin in range(0, len(rows), _TOGETHER):
         some = rows[begin : begin + _TOGETHER]
-        texts, cut = _written(setup, model, some, count) if sft.rows == "policy" else _random(setup, some, count)
         asked = [row for row in some for _ in range(count)]
+        if sft.rows == "policy":
+            texts, cut = _written(setup, model, some, count)
+        else:
+            texts, cut = [text for row in some for text in _random(setup, row, count)], [False] * len(asked)
         samples = await reward.samples(zip(asked, texts, cut, strict=True), 0)
         require_scores([sample.scored for sample in samples], 0)
         for at, row in enumerate(some):
@@ -165,15 +155,11 @@ async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) 
     return found
 
 
-def _random(setup: Setup, rows: Sequence[Row], count: int) -> tuple[list[str], list[bool]]:
-    """Workflows for rows, in the worker indices of their prompts; none of them was cut."""
-    chances = [(row, random.Random(f"candidates:{setup.train.seed}:{row['row']}")) for row in rows]
-    texts = [
-        print_completion(random_workflow(chance, row["shown"], max_steps=setup.max_steps), compact=True)
-        for row, chance in chances
-        for _ in range(count)
-    ]
-    return texts, [False] * len(texts)
+def _random(setup: Setup, row: Row, count: int) -> list[str]:
+    """Workflows for a row, in the worker indices of its prompt."""
+    chance = random.Random(f"candidates:{setup.train.seed}:{row['row']}")
+    drawn = (random_workflow(chance, row["shown"], max_steps=setup.max_steps) for _ in range(count))
+    return [print_completion(workflow, compact=True) for workflow in drawn]
 
 
 def _written(setup: Setup, model: tuple[Any, Any], rows: Sequence[Row], count: int) -> tuple[list[str], list[bool]]:
@@ -195,7 +181,7 @@ def _written(setup: Setup, model: tuple[Any, Any], rows: Sequence[Row], count: i
 
 def stage_rows(setup: Setup, stage: str) -> list[Row]:
     """The rows of a GRPO stage, each read once."""
-    config = setup.train.grpo(stage)
+    config: GrpoStage = setup.train.stages[stage]
     rows = make_rows(
         setup.reward(stage),
         setup.stage_tasks.get(stage, setup.tasks),
@@ -248,7 +234,7 @@ class FirstRounds:
     """Makes the rows of second rounds, from the samples that a stage keeps; so an interrupted stage resumes alike."""
 
     def __init__(self, setup: Setup, stage: str) -> None:
-        self._setup, self._stage = setup, setup.train.grpo(stage)
+        self._setup, self._stage = setup, setup.train.stages[stage]
         self._samples = setup.folder(stage) / "samples"
         self._known: tuple[int, list[Row]] = (-1, [])
 
@@ -261,11 +247,9 @@ class FirstRounds:
 
     async def _second_rounds(self, rows: Sequence[Row]) -> list[Row]:
         @cache
-        def kept(step: int) -> dict[int, list[Row]]:
-            by_row: dict[int, list[Row]] = defaultdict(list)
-            for sample in read_samples(self._samples / f"step-{step:06d}.jsonl.gz"):
-                by_row[sample["row"]].append(sample)
-            return by_row
+        def kept(row: int) -> list[Row]:
+            path = self._samples / f"step-{row // self._stage.prompts_per_step:06d}.jsonl.gz"
+            return [sample for sample in read_samples(path) if sample["row"] == row]
 
         seen, made = Counter[int](), []
         for row in rows:
@@ -274,8 +258,7 @@ class FirstRounds:
             if first is None:
                 made.append(row)
             else:
-                rounds = kept(first // self._stage.prompts_per_step)[first]
-                made.append(self._second(row, [*rounds[place:], *rounds[:place]]))
+                made.append(self._second(row, [*kept(first)[place:], *kept(first)[:place]]))
         return made
 
     def _second(self, row: Row, rounds: Sequence[Row]) -> Row:

@@ -54,10 +54,8 @@ _VLLM: Final = "'vllm>=0.22.0,<=0.31.0'"
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """How long a stage waits for workers: workflows and calls of a step, and seconds for its slowest workflow.
-
-    Rejection sampling counts as one step.
-    """
+    """How long a stage waits for workers: workflows and calls of a step, of which rejection sampling has one, and
+    seconds for its slowest workflow."""
 
     stage: str
     steps: int
@@ -71,7 +69,6 @@ class Estimate:
     """What would be run, and what it needs."""
 
     resolved: dict[str, Any]
-    stages: tuple[str, ...]
     prompt: str
     """The first prompt that the model would get."""
     completions: int
@@ -110,10 +107,9 @@ def estimate_of(setup: Setup, stages: Sequence[str]) -> Estimate:
     known = [cost for cost in costs if cost is not None]
     shape = shape_of(train.model)
     needed = [{} if shape is None else memory_of(train, shape, name) for name in stages]
-    trained = [each for each in map(train.stages.__getitem__, stages) if isinstance(each, GrpoStage)]
+    trained = [stage for name in stages if isinstance(stage := train.stages[name], GrpoStage)]
     return Estimate(
         resolved=setup.resolved(),
-        stages=tuple(stages),
         prompt="\n".join(f"[{message['role']}]\n{message['content']}" for message in row["prompt"]),
         completions=sum(stage.max_steps * stage.batch_size for stage in trained),
         runs=runs,
@@ -129,14 +125,14 @@ def estimate_of(setup: Setup, stages: Sequence[str]) -> Estimate:
 
 def shape_of(model: str) -> dict[str, Any] | None:
     """The config.json of a model on this machine; None if there is none."""
-    path: Any = Path(model) / "config.json"
-    if not path.is_file() and find_spec("huggingface_hub") is not None and not Path(model).exists():
+    path = Path(model) / "config.json"
+    if not Path(model).exists() and model.count("/") <= 1 and find_spec("huggingface_hub") is not None:
         from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (an optional package)
 
-        path = try_to_load_from_cache(model, "config.json") if model.count("/") <= 1 else None
-    if not isinstance(path, str | Path) or not Path(path).is_file():
+        path = Path(str(try_to_load_from_cache(model, "config.json")))
+    if not path.is_file():
         return None
-    found: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found if {"hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size"} <= found.keys() else None
 
 
@@ -221,7 +217,7 @@ def _missing(setup: Setup) -> Iterator[str]:
     except UsageError as error:
         yield f"model: {error}"
     yield from asyncio.run(_workers(setup.pool))
-    if setup.has_programs and shutil.which("bwrap") is None:
+    if any(task.kind == "code" for task in setup.all_tasks) and shutil.which("bwrap") is None:
         yield f"sandbox for programs: {INSTALL}"
 
 

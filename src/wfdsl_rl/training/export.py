@@ -104,19 +104,17 @@ def _stages(source: Path) -> list[Path]:
 
 
 def _training_cost(stages: list[Path]) -> FitCost | None:
-    """What the workers of a training have cost, evaluations left out; None if samples do not say."""
-    kept = [file for folder in stages for file in (folder.parent / "samples").glob("step-*.jsonl.gz")]
-    rows = (row for file in kept for row in read_samples(file))
+    """What the workers of a training have cost; None if samples do not say."""
+    files = [file for folder in stages for file in folder.parent.glob("samples/*.jsonl.gz")]
+    rows = (row for file in files for row in read_samples(file))
     costs = [FitCost(row["calls"], sum(row["tokens"].values()), row["cost_usd"]) for row in rows]
     return sum(costs, FitCost(0, 0, 0.0)) if costs else None
 
 
 def _card(stages: list[Path], network: Any, *, gguf: str | None) -> str:
     """The model card, in Markdown, with the header that the Hugging Face hub reads."""
-    out = stages[-1].parent.parent if stages else Path()
-    resolved: dict[str, Any] = {}
-    if (out / RESOLVED).is_file():
-        resolved = json.loads((out / RESOLVED).read_text(encoding="utf-8"))
+    path = (stages[-1].parent.parent if stages else Path()) / RESOLVED
+    resolved = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     train = resolved.get("train", {})
     model = train.get("model", "not known")
     return Template((files("wfdsl_rl.training") / "model_card.md").read_text(encoding="utf-8")).substitute(

@@ -9,7 +9,6 @@ import asyncio
 import errno
 import gc
 import json
-import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,12 +26,12 @@ from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import lock_for_sole_use
 from wfdsl.own_code import load_function
-from wfdsl_rl.training.checkpoints import ADAPTER, WEIGHTS, gguf_of, import_gguf, newest_complete, step_of
+from wfdsl_rl.training.checkpoints import ADAPTER, gguf_of, import_gguf, newest_complete
 from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import read_rows
 from wfdsl_rl.training.estimate import unusable
 from wfdsl_rl.training.plan import DONE, JOURNAL, RESOLVED, Setup
-from wfdsl_rl.training.stages import drop_lines_after, grpo_config, quiet_libraries, train_grpo, train_sft
+from wfdsl_rl.training.stages import grpo_config, quiet_libraries, train_grpo, train_sft
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
 """Messages of safetensors and torch about a file that could not be written to its end."""
@@ -58,7 +57,6 @@ def run_pipeline(
         NoScore: no completion of a batch could be graded.
     """
     quiet_libraries()
-    logging.getLogger("trl.trainer.grpo_trainer").addFilter(_is_news)
     on_first, names, model = setup.processes.on_first, list(setup.train.stages), setup.train.model
     with _disk_full_said(setup), ExitStack() as running:
         on_first(lambda: _begin(setup, stages, running, resume=resume, resolved=resolved))
@@ -68,9 +66,8 @@ def run_pipeline(
             if name in stages and is_done:
                 setup.say(f"{name}: already complete, {final}")
             elif name in stages:
-                model = on_first(partial(import_gguf, model, setup.out / "imported"))
+                model = on_first(partial(_start, setup, names[:at], model))
                 setup.say(f"{name}: starts from {model}")
-                on_first(partial(_drop_optimizers, setup, names[:at]))
                 _run(setup, name, model)
                 on_first(partial(write_whole, final / DONE, json.dumps({"stage": name, "from": model}) + "\n"))
             if name in stages or is_done:
@@ -93,7 +90,7 @@ def _begin(
     files = [each for name in stages if isinstance(each := setup.train.stages[name], SftStage) and not each.samples]
     for stage in files:
         read_rows(Path(stage.rows))
-    if len(files) < len(stages) and setup.has_programs:
+    if len(files) < len(stages) and any(task.kind == "code" for task in setup.all_tasks):
         from wfdsl.grading.code import shared_sandbox  # noqa: PLC0415  (only programs need it)
 
         asyncio.run(shared_sandbox().probe())  # without it every program is unjudged, and teaches nothing
@@ -113,17 +110,16 @@ def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
             raise UsageError(f"{setup.out} {state}; continue it with --resume {setup.out}, or use another --out")
 
 
-def _drop_optimizers(setup: Setup, stages: Sequence[str]) -> None:
-    """Remove the states of optimizers from the checkpoints of stages that are complete; the models stay."""
-    for stage in stages:
+def _start(setup: Setup, before: Sequence[str], model: str) -> str:
+    """The folder of the model that a stage starts from. Checkpoints of the stages before lose their optimizers."""
+    for stage in before:
         for path in setup.folder(stage).glob("checkpoint-*/optimizer.*"):
             path.unlink()
+    return import_gguf(model, setup.out / "imported")
 
 
 def _run(setup: Setup, name: str, model: str) -> None:
-    on_first = setup.processes.on_first
-    checkpoint = on_first(lambda: newest_complete(setup, name))
-    on_first(lambda: drop_lines_after(setup.metrics_file, name, -1 if checkpoint is None else step_of(checkpoint)))
+    checkpoint = setup.processes.on_first(lambda: newest_complete(setup, name))
     train: Callable[..., Path] = train_grpo
     if isinstance(setup.train.stages[name], SftStage):
         train = train_sft
@@ -166,14 +162,10 @@ def _require_model(model: str) -> None:
     except (OSError, ValueError) as error:
         said = f"train.model: {model!r} is neither a local directory nor a Hugging Face model id"
         raise UsageError(f"{said}: {str(error).strip().splitlines()[0]}") from error
-    if Path(model).is_dir() and not any(next(Path(model).glob(kind), None) for kind in WEIGHTS):
+    kinds = ("*.safetensors", "pytorch_model*.bin")
+    if Path(model).is_dir() and not any(next(Path(model).glob(kind), None) for kind in kinds):
         advice = "copy them there, or set train.model to another folder"
-        raise UsageError(f"train.model: the folder {model} has no weights ({', '.join(WEIGHTS)}); {advice}")
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a message of trl is new: we count and report ungraded completions ourselves."""
-    return "reward functions returned None" not in record.getMessage()
+        raise UsageError(f"train.model: the folder {model} has no weights ({', '.join(kinds)}); {advice}")
 
 
 @contextmanager

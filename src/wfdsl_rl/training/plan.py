@@ -2,8 +2,7 @@
 
 OUT/resolved.json             the experiment as it was run
 OUT/journal.db                every worker call; its lock is held while a process trains
-OUT/metrics.jsonl             every log entry of every stage
-OUT/STAGE/                    checkpoints, samples, and `final/`, which loads as a Conductor
+OUT/STAGE/                    checkpoints, samples, every log entry, and `final/`, which loads as a Conductor
 """
 
 from __future__ import annotations
@@ -42,6 +41,8 @@ DONE: Final = "done.json"
 """In `STAGE/final`, written last: the stage is complete."""
 RESOLVED: Final = "resolved.json"
 JOURNAL: Final = "journal.db"
+METRICS: Final = "metrics.jsonl"
+"""In the folder of a stage: its log entries."""
 _PRESETS: Final = files("wfdsl_rl.training") / "presets"
 _HONOURED: Final = ("prompt", "examples", "max_steps", "access", "without")
 """The keys of [conductor] that shape a training."""
@@ -120,19 +121,9 @@ class Setup:
         }
 
     @property
-    def metrics_file(self) -> Path:
-        """The log entries of all stages, as JSON lines."""
-        return self.out / "metrics.jsonl"
-
-    @property
     def all_tasks(self) -> tuple[Task, ...]:
         """The tasks of all stages."""
         return (*self.tasks, *(task for tasks in self.stage_tasks.values() for task in tasks))
-
-    @property
-    def has_programs(self) -> bool:
-        """Whether there are answers that are programs, which have to be run."""
-        return any(task.kind == "code" for task in self.all_tasks)
 
     def folder(self, stage: str) -> Path:
         """The folder of a stage."""

@@ -24,8 +24,7 @@ class SampleFiles:
     """Writes the batches of each step to a file, so that a step that is repeated after a kill writes it again."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._begun: set[Path] = set()
+        self._folder, self._begun = folder, set[Path]()
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, samples: Sequence[Sample]) -> None:
@@ -94,14 +93,11 @@ def figures_of(samples: Sequence[Sample], cases: Sequence[Case]) -> dict[str, fl
 def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
     """How long the calls of a batch took, in seconds, and which worker is the slowest; nothing without calls."""
     steps = [step for sample in samples for run in sample.scored.runs for step in run.steps if not step.replayed]
-    calls: dict[int, list[float]] = defaultdict(list)
-    for step in steps:
-        if step.seconds is not None:
-            calls[step.worker].append(step.seconds)
+    calls = [(step.worker, step.seconds) for step in steps if step.seconds is not None]
     if not calls:
         return {}
-    every = sorted(seconds for own in calls.values() for seconds in own)
-    slowest_s, slowest = max((fmean(own), worker) for worker, own in calls.items())
+    every, workers = sorted(seconds for _, seconds in calls), {worker for worker, _ in calls}
+    slowest_s, slowest = max((fmean(seconds for asked, seconds in calls if asked == each), each) for each in workers)
     return {
         "latency_p50_s": every[len(every) // 2],
         "latency_p95_s": every[len(every) * 95 // 100],
@@ -110,59 +106,35 @@ def latency_of(samples: Sequence[Sample]) -> dict[str, float]:
     }
 
 
-_LASTS: Final = 10
-"""Iterations that warnings of `signatures_of` look at together. Our choice, as all limits here."""
+_TOGETHER: Final = 5
+"""Iterations that warnings look at together. Our choice."""
 _REASONS: Final = 5
-"""How many reasons for completions without a score are printed."""
-_WINDOW: Final = 3
-"""Iterations over which a worker's share is averaged, to look for a collapse."""
-_COLLAPSED: Final = 0.9
-"""The share of one worker in a collapse."""
-_SPREAD: Final = 0.75
-"""The highest share of that worker before it."""
+"""How many reasons for completions without a score are printed. Our choice."""
 
 
 class HealthChecks:
     """A listener that returns the figures of each batch. It says why completions have no score, and warns once of each
-    way in which the last iterations fail, and of a collapse at once."""
+    way in which the last iterations fail: a collapse is that nearly all calls ask one worker."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._reasons: set[str] = set()
-        self._warned: set[str] = set()
-        self._calls: list[Mapping[int, int]] = []
-        self._cases: deque[Sequence[Case]] = deque(maxlen=_LASTS)
+        self._reasons, self._warned = set[str](), set[str]()
+        self._cases: deque[Sequence[Case]] = deque(maxlen=_TOGETHER)
 
     def __call__(self, samples: Sequence[Sample]) -> dict[str, float]:
         """Check a batch; its figures."""
+        said = f"warning: step {samples[0].step}:"
         unscored = [sample.scored.problems[0] for sample in samples if not sample.scored.has_score]
         for reason in dict.fromkeys(unscored):
             if reason not in self._reasons and len(self._reasons) < _REASONS:
                 self._reasons.add(reason)
                 counts = f"{len(unscored)} of {len(samples)} completions have no score and are left out"
-                self._say(f"warning: step {samples[0].step}: {counts}, such as: {reason}")
+                self._say(f"{said} {counts}, such as: {reason}")
         cases = [case_of(sample.to_dict()) for sample in samples]
-        self._calls.append(calls_of(cases))
         self._cases.append(cases)
-        found: dict[str, str] = {}
-        if len(self._cases) == _LASTS:
-            found.update(signatures_of(chain.from_iterable(self._cases)).warnings)
-        if (collapse := collapse_of(self._calls)) is not None:
-            found["reliance"] = collapse
-        for code in found.keys() - self._warned:
-            self._warned.add(code)
-            self._say(f"warning: step {samples[0].step}: {found[code]}")
+        if len(self._cases) == _TOGETHER:
+            warnings = signatures_of(chain.from_iterable(self._cases)).warnings
+            for code in [code for code in warnings if code not in self._warned]:
+                self._warned.add(code)
+                self._say(f"{said} {warnings[code]}")
         return {**figures_of(samples, cases), **latency_of(samples)}
-
-
-def collapse_of(calls: Sequence[Mapping[int, int]]) -> str | None:
-    """The warning that nearly all calls of the last iterations ask one worker, and did not before; None if not so."""
-    worker = max(calls[-1], key=calls[-1].__getitem__, default=-1)
-    shares = [each.get(worker, 0) / max(sum(each.values()), 1) for each in calls]
-    *earlier, now = [fmean(shares[at : at + _WINDOW]) for at in range(max(len(shares) - _WINDOW + 1, 1))]
-    if now < _COLLAPSED or min(earlier, default=1.0) > _SPREAD:
-        return None
-    return (
-        f"nearly all steps ask worker {worker} ({now:.0%}, {min(earlier):.0%} before), whatever the question: lower "
-        "the learning rate, ask more questions per step of equal numbers of each kind, or raise beta"
-    )

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import math
 import os
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
@@ -29,12 +31,10 @@ from wfdsl_rl.reward import Listener
 from wfdsl_rl.training.checkpoints import ADAPTER, device, ends_of, has_bfloat16, load_merged, load_model, write_prompt
 from wfdsl_rl.training.config import GrpoStage, LoraConfig, SftStage, Stage, TrainConfig, share_of
 from wfdsl_rl.training.data import FirstRounds, read_rows, rejection_sampled, stage_rows
-from wfdsl_rl.training.plan import Setup
+from wfdsl_rl.training.plan import METRICS, Setup
 from wfdsl_rl.training.prefix_cache import share_prompts
 from wfdsl_rl.training.samples import HealthChecks, SampleFiles
 
-_LOWEST_RATE: Final = 1e-4
-"""Of the learning rate, in the last iteration; about that of a cosine over 200. Our choice."""
 LOSSES: Final = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "cispo", "sapo", "vespo")
 """Losses of TRL 1.16, which looks at the name only when the first loss is computed."""
 
@@ -44,8 +44,9 @@ class Diverged(WfdslError):  # noqa: N818  (what it says)
 
 
 class StageFiles(TrainerCallback):  # type: ignore[misc,unused-ignore]
-    """Appends every log entry of a stage to a file, and stops it if its loss is not finite. Puts the prompt into each
-    checkpoint once that is complete, so that its folder can be loaded as a Conductor."""
+    """Writes the log entries of a stage, as its checkpoints have them, to a file, and stops it if its loss is not
+    finite. Puts the prompt into each checkpoint once that is complete, so that its folder can be loaded as a Conductor.
+    """
 
     def __init__(self, setup: Setup, stage: str) -> None:
         self._setup, self._stage = setup, stage
@@ -55,14 +56,13 @@ class StageFiles(TrainerCallback):  # type: ignore[misc,unused-ignore]
         write_prompt(self._setup, self._stage, Path(args.output_dir) / f"checkpoint-{state.global_step}")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **_: Any) -> None:  # noqa: ARG002
-        """Write an entry.
+        """Write the entries.
 
         Raises:
             Diverged: the loss or the gradient is not a finite number.
         """
         entry = {"stage": self._stage, "step": state.global_step, **(logs or {})}
-        with self._setup.metrics_file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry) + "\n")
+        write_whole(Path(args.output_dir) / METRICS, "".join(json.dumps(each) + "\n" for each in state.log_history))
         for name in ("loss", "grad_norm"):
             value = entry.get(name)
             if isinstance(value, float) and not math.isfinite(value):
@@ -74,23 +74,10 @@ class StageFiles(TrainerCallback):  # type: ignore[misc,unused-ignore]
             listener(entry)
 
 
-def drop_lines_after(path: Path, stage: str, step: int) -> None:
-    """Drop a stage's metrics after a step, from which it is trained again."""
-    if not path.is_file():
-        return
-    kept = [
-        line
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
-        if line.endswith("\n") and not ((entry := json.loads(line))["stage"] == stage and entry["step"] > step)
-    ]
-    write_whole(path, "".join(kept))
-
-
 class StageTrainer(GRPOTrainer):  # type: ignore[misc,unused-ignore]
     """GRPO in which the weight of the KL term falls linearly, to 0 at the end. Some groups may revise first rounds."""
 
-    first_rounds: FirstRounds | None = None
-    """Set before training, if groups do."""
+    first_rounds: FirstRounds | None = None  # set before training, if groups do
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         """One pass of an iteration."""
@@ -111,10 +98,8 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model)
 
-    def read() -> list[dict[str, Any]]:
-        return rejection_sampled(setup, stage, (tokenizer, network)) if sft.samples else read_rows(Path(sft.rows))
-
-    rows = setup.processes.on_first(read)
+    sampled = partial(rejection_sampled, setup, stage, (tokenizer, network))
+    rows = setup.processes.on_first(sampled if sft.samples else partial(read_rows, Path(sft.rows)))
     trainer = SFTTrainer(
         model=network,
         processing_class=tokenizer,
@@ -127,7 +112,7 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
 
 def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None = None) -> Path:
     """Train a GRPO stage; the folder of its model."""
-    config, folder = setup.train.grpo(stage), setup.folder(stage)
+    config, folder = setup.train.stages[stage], setup.folder(stage)
     arguments = grpo_config(config, setup.train, folder)
     tokenizer, network = load_model(model)  # after the arguments, which say how weights are spread
     listeners: list[Listener] = [SampleFiles(folder / "samples"), HealthChecks(setup.say)]
@@ -185,6 +170,8 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", message="You are importing from 'trl.experimental'")
     disable_progress_bars()
     transformers_logging.disable_progress_bar()
+    # Completions without a score are counted and reported by us.
+    logging.getLogger("trl.trainer.grpo_trainer").addFilter(lambda said: "returned None" not in said.getMessage())
 
 
 def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> GRPOConfig:
@@ -193,7 +180,7 @@ def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> GRPOConfi
     Raises:
         UsageError: [train.trl] has a key that TRL does not have, or a value that does not fit.
     """
-    _require_trl(train.trl)
+    require_trl(train.trl, GRPOConfig)
     ours = {
         **grpo_arguments(stage, train, folder),
         "shuffle_dataset": False,
@@ -209,7 +196,7 @@ def grpo_arguments(stage: GrpoStage, train: TrainConfig, folder: Path) -> dict[s
     The warm-up ends its first step at 1/n of the rate, where that of `cosine` is 0 in it: a whole iteration of
     workflows would teach nothing.
     """
-    lowest = _LOWEST_RATE if stage.lr_scheduler_type == "cosine" else 1.0
+    lowest = 1e-4 if stage.lr_scheduler_type == "cosine" else 1.0  # about that of a cosine over 200; our choice
     return {
         **_stage_arguments(stage, train, folder),
         "num_generations": stage.num_generations,
@@ -221,16 +208,16 @@ def grpo_arguments(stage: GrpoStage, train: TrainConfig, folder: Path) -> dict[s
     }
 
 
-def _require_trl(table: Mapping[str, Any]) -> None:
-    """Refuse keys of [train.trl] that TRL does not have, and values of another type than its own.
+def require_trl(table: Mapping[str, Any], config: type) -> None:
+    """Refuse keys of [train.trl] that TRL's class of arguments does not have, and values of another type than its own.
 
     Raises:
         UsageError: there is one.
     """
-    types = get_type_hints(GRPOConfig)
+    types = get_type_hints(config)
     for key, value in table.items():
         if key not in types:
-            raise UsageError(f'train.trl has no key "{key}". {did_you_mean(key, types)}')
+            raise UsageError(f'train.trl: {config.__name__} has no key "{key}". {did_you_mean(key, types)}')
         try:
             TypeAdapter(types[key]).validate_python(value, strict=True)
         except ValidationError as error:

@@ -19,10 +19,7 @@ from wfdsl_rl.training.plan import read_plan  # noqa: E402
 if TYPE_CHECKING:
     from wfdsl_rl.training.plan import Setup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "train.md"
 SMALL = f"""
@@ -90,7 +87,7 @@ def test_settings_of_the_table_take_from_the_conductor_and_change_rewards(traine
 
     plan, ran = trained_with(settings, trained, tmp_path)
 
-    assert (plan.train.trl["loss_type"], plan.train.grpo("base").scale_rewards) == ("dapo", "none")
+    assert (plan.train.trl["loss_type"], plan.train.stages["base"].scale_rewards) == ("dapo", "none")
     assert {text for each in ran for text in each["workflow"]["subtasks"]} == {"Solve the question."}
     assert {worker for each in ran for worker in each["workflow"]["model_id"]} == {2}
     for each in ran:

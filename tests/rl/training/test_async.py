@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
     pytest.mark.filterwarnings("ignore:You are importing from 'trl.experimental'"),
 ]
 FAST = {"max_steps": 3, "prompts_per_step": 4, "num_generations": 4, "per_device_train_batch_size": 16}
@@ -132,7 +131,7 @@ def test_one_of_several_processes_scores(trained: Setup, tmp_path: Path, monkeyp
         ({"beta": 0.1}, "beta"),
         ({"scale_rewards": "batch"}, "scale_rewards"),
         ({"forced": 0.5}, "forced"),
-        ({"trl": {"loss_type": "dapo"}}, "train.trl.loss_type"),
+        ({"trl": {"loss_type": "dapo"}}, 'AsyncGRPOConfig has no key "loss_type"'),
         ({"prefix_cache": True}, "train.prefix_cache"),
     ],
 )
@@ -143,7 +142,7 @@ def test_what_its_configuration_lacks_is_refused(changes: dict[str, Any], named:
     train = replace(TRAIN, **changes) if of_train else with_stage(TRAIN, "base", **changes)
 
     with pytest.raises(UsageError, match=named):
-        async_config(train.grpo("base"), train, tmp_path)
+        async_config(train.stages["base"], train, tmp_path)
 
 
 def test_it_has_the_numbers_of_the_stage(tmp_path: Path) -> None:

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
     from wfdsl_rl.training.plan import Setup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 _PLAIN = GRPOTrainer.__init__
 
 

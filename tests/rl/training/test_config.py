@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def test_the_paper_presets_have_the_papers_numbers(preset: str) -> None:
     """Source: arXiv 2512.04388, section 4."""
     plan = read_plan(preset)
-    base, recursion = plan.train.grpo("base"), plan.train.grpo("recursion")
+    base, recursion = plan.train.stages["base"], plan.train.stages["recursion"]
 
     assert (base.max_steps, base.prompts_per_step, base.num_generations, base.batch_size) == (200, 4, 64, 256)
     assert (base.learning_rate, base.lr_scheduler_type, base.warmup_steps) == (1e-6, "cosine", 0.03)

@@ -88,7 +88,7 @@ def test_the_first_and_the_last_iteration_learn(tmp_path: Path) -> None:
 
     train = read_plan("paper-7b", ["train.trl={}"]).train
     for schedule in ("cosine", "constant", "constant_with_warmup"):
-        stage = replace(train.grpo("base"), lr_scheduler_type=schedule)
+        stage = replace(train.stages["base"], lr_scheduler_type=schedule)
         config = grpo_config(stage, train, tmp_path)
         optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
         scheduler = get_scheduler(

@@ -73,7 +73,7 @@ OURS: dict[str, Any] = {
 def test_arguments_are_the_papers_or_the_choices_that_we_name(preset: str, tmp_path: Path) -> None:
     train, wanted = read_plan(preset).train, {**PAPERS, **OURS}
 
-    config = grpo_config(train.grpo("base"), train, tmp_path)
+    config = grpo_config(train.stages["base"], train, tmp_path)
 
     found = {name: getattr(config, name) for name in wanted}
     assert {name: getattr(each, "value", each) for name, each in found.items()} == wanted
@@ -87,14 +87,14 @@ def test_arguments_are_the_papers_or_the_choices_that_we_name(preset: str, tmp_p
 def test_recursion_has_the_papers_numbers_and_tasks_of_its_own(preset: str, tmp_path: Path) -> None:
     """Source: arXiv 2512.04388, section 4: 20 iterations, half of each batch forced, discount 0.25."""
     train = read_plan(preset).train
-    recursion = train.grpo("recursion")
+    recursion = train.stages["recursion"]
 
     assert [*train.stages] == ["base", "pools", "recursion"]
     assert (recursion.max_steps, recursion.batch_size) == (20, 256)
     assert (recursion.forced, recursion.discount) == (0.5, 0.25)
     assert recursion.tasks != train.tasks
     for name in train.stages:
-        config = grpo_config(train.grpo(name), train, tmp_path)
+        config = grpo_config(train.stages[name], train, tmp_path)
         assert (config.num_generations, config.learning_rate, config.beta, config.temperature) == (64, 1e-6, 0.0, 1.0)
         assert 2 * config.save_steps < config.max_steps  # a checkpoint before its end
 
@@ -104,7 +104,7 @@ def test_vllm_has_room_for_the_longest_second_round(preset: str) -> None:
     plan = read_plan(preset)
     task = Task(id="longest", question="q" * LONGEST_QUESTION, gold="1", kind="text")
     row = make_rows(a_reward(plan.pool, plan.prompt, max_steps=plan.max_steps), [task], count=1, seed=0)[0]
-    stage = plan.train.grpo("recursion")
+    stage = plan.train.stages["recursion"]
     first = "c" * (CHARS_PER_TOKEN * stage.max_completion_length)
     reply = "r" * (MAX_RESPONSE_CHARS + 1)
 

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
     from wfdsl_rl.training.plan import Setup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 
 
 def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_path: Path) -> None:
@@ -51,7 +48,7 @@ def test_six_iterations_come_to_the_weights_of_plain_trl(trained: Setup, tmp_pat
     trainer = GRPOTrainer(
         network,
         reward,
-        grpo_config(TRAIN.grpo("base"), TRAIN, tmp_path / "plain"),
+        grpo_config(TRAIN.stages["base"], TRAIN, tmp_path / "plain"),
         Dataset.from_list(stage_rows(setup, "base")),
         processing_class=tokenizer,
     )

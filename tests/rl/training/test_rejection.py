@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
     from wfdsl_rl.training.plan import Setup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 
 SFT = SftStage(
     kind="sft", rows="random", max_steps=4, prompts_per_step=8, learning_rate=1e-2, candidates=6, kept=0.5, save_steps=2

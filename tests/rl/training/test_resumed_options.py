@@ -60,7 +60,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def only_write(setup: Any, *_: Any, resolved: Any, **__: Any) -> str:
     setup.out.mkdir(exist_ok=True)
-    setup.metrics_file.touch()
+    (setup.out / "base").mkdir(exist_ok=True)
+    (setup.out / "base" / "metrics.jsonl").touch()
     (setup.out / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
     return "written"
 

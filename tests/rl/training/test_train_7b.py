@@ -17,10 +17,7 @@ from wfdsl_rl.cli.train import main  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 
 
 def test_the_three_stages_are_trained_resumed_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,10 +59,11 @@ def test_a_training_says_how_many_workflows_it_waits_for(capsys: pytest.CaptureF
 
 def test_a_training_ends_with_its_figures(tmp_path: Path) -> None:
     lines = [entry(step, reward=step / 100, accuracy=step / 100, cut=0.0, usd=0.5) for step in range(1, 41)]
-    path = tmp_path / "metrics.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in [{"stage": "sft", "step": 1}, *lines]))
+    for stage, entries in (("sft", [{"step": 1}]), ("base", lines)):
+        (tmp_path / stage).mkdir()
+        (tmp_path / stage / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in entries))
 
-    (line,) = figures(path, ("sft", "base"))
+    (line,) = figures(tmp_path, ("sft", "base"))
 
     for part in ("base: 40", "accuracy 0.055 -> 0.355", "$20.00"):
         assert part in line

@@ -33,10 +33,7 @@ if TYPE_CHECKING:
     from tests.rl.training.toy import AsyncWorker
     from wfdsl_rl.training.plan import Setup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 
 
 def down_for_math(worker: AsyncWorker) -> AsyncWorker:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -24,16 +23,12 @@ from wfdsl.experiment import Experiment  # noqa: E402
 from wfdsl.interpreter.journal_file import lock_for_sole_use  # noqa: E402
 from wfdsl_rl.training.pipeline import DiskFull, run_pipeline  # noqa: E402
 from wfdsl_rl.training.plan import DONE, JOURNAL, RESOLVED, run_options  # noqa: E402
-from wfdsl_rl.training.stages import drop_lines_after  # noqa: E402
 
 if TYPE_CHECKING:
     from tests.rl.training.toy import AsyncWorker
     from wfdsl_rl.training.plan import Setup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 
 IN_A_PROCESS_OF_ITS_OWN = """
 import sys
@@ -86,9 +81,6 @@ def counting(asked: list[str]) -> tuple[AsyncWorker, ...]:
 def test_a_full_disk_is_said_and_after_it_no_call_is_made_twice(trained: Setup, tmp_path: Path) -> None:
     asked: list[str] = []
     begun = replace(warmed_up(trained, tmp_path / "full"), pool=a_pool(counting(asked)))
-    (begun.out / "metrics.jsonl").write_text(  # of a stage that starts again, and of another one
-        '{"stage": "warmup", "step": 10, "loss": 1.0}\n{"stage": "base", "step": 1, "reward": 0.1}\n{"sta', "utf-8"
-    )
 
     def full(entry: dict[str, Any]) -> None:
         if entry["stage"] == "base" and entry["step"] == 3:
@@ -104,9 +96,8 @@ def test_a_full_disk_is_said_and_after_it_no_call_is_made_twice(trained: Setup, 
     replies = [reply for batch in kept.values() for each in batch for reply in each["replies"] if reply is not None]
     assert 0 < before < len(asked) == len(replies)
     assert same(begun.folder("base") / "final", trained.folder("base") / "final")
-    steps = [(line["stage"], line["step"]) for line in metrics(begun) if "reward" in line or "loss" in line]
-    assert steps[0] == ("warmup", 10)
-    assert steps.count(("base", 1)) == 1
+    steps = [[line["step"] for line in metrics(each) if "reward" in line] for each in (begun, trained)]
+    assert steps[0] == steps[1]
 
 
 @pytest.mark.parametrize("stage", ["base", "recursion"])
@@ -140,13 +131,3 @@ def test_a_folder_in_which_another_process_trains_is_left_alone_and_half_a_model
     run_pipeline(begun, ("sft", "base"), resume=True)
     assert (final / DONE).is_file()
     assert same(final, trained.folder("base") / "final")
-
-
-def test_metrics_behind_a_step_and_half_a_line_are_dropped(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    lines = [json.dumps({"stage": stage, "step": step}) for stage in ("sft", "base") for step in (1, 2, 3)]
-    path.write_text("\n".join(lines) + '\n{"stage": "base", "st', encoding="utf-8")
-
-    drop_lines_after(path, "base", 2)
-
-    assert path.read_text("utf-8").splitlines() == lines[:5]

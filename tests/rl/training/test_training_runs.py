@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 
     from wfdsl_rl.training.plan import Setup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:.*_checkpointing.*deprecated:FutureWarning"),  # trl's use of transformers
-]
+pytestmark = pytest.mark.slow
 
 
 def test_every_completion_is_kept_with_what_came_of_it(trained: Setup) -> None:

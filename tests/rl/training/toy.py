@@ -214,8 +214,13 @@ def samples(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def metrics(setup: Setup) -> list[dict[str, Any]]:
-    """What was logged."""
-    return [json.loads(line) for line in (setup.out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    """What was logged, stage by stage."""
+    found = []
+    for stage in setup.train.stages:
+        path = setup.folder(stage) / "metrics.jsonl"
+        lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+        found += [{"stage": stage, **json.loads(line)} for line in lines]
+    return found
 
 
 def copy_until(setup: Setup, step: int, out: Path) -> Setup:
