@@ -76,7 +76,7 @@ def _unwrapped(text: str) -> str:
     """The program of a reply that is a JSON object with one under `code`, `program`, `solution` or `answer`."""
     inner = text.strip().removeprefix("```json").removesuffix("```").strip()
     with suppress(ValueError, RecursionError, AttributeError):
-        given = json.loads(inner)
+        given: dict[str, object] = json.loads(inner)
         names = ("code", "program", "solution", "answer")
         return next((code for name in names if isinstance(code := given.get(name), str)), text)
     return text

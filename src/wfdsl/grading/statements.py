@@ -16,7 +16,6 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import Group, Number, read
 from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
@@ -58,7 +57,7 @@ _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
-_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
+_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?", re.IGNORECASE)
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
 
 
@@ -69,11 +68,6 @@ class Asked:
     kind: AnswerKind
     question: str = ""
     choices: tuple[str, ...] = ()
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether all options have numbers."""
-        return bool(self.choices) and all(re.search(r"\d", option) for option in self.choices)
 
 
 def final_statement(
@@ -112,7 +106,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     tokens = _tokens(plain, asked)
     clauses = list(chain.from_iterable(_parts(tokens)))
     is_doubted = any(token.type in ("HEDGE", "ASK", "RETRACT", "ARITHMETIC") for token in tokens)
-    at = next((at for at, clause in enumerate(clauses) if _is_told(clause) or _has_letter(clause)), None)
+    at = next((at for at, clause in enumerate(clauses) if _is_told(clause)), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
         return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
@@ -125,14 +119,9 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
 
 
 def _is_told(clause: list[Token]) -> bool:
-    """Whether a clause has a label, or a word for the answer before its verb."""
-    return any(
-        token.type == "LABEL" or (token.type == "HEAD" and at < _verb(clause)) for at, token in enumerate(clause)
-    )
-
-
-def _has_letter(clause: list[Token]) -> bool:
-    return any(token.type == "LETTER" for token in clause)
+    """Whether a clause has a label, the letter of an option, or a word for the answer before its verb."""
+    heads = [token.type for token in clause[: max(_verb(clause), 0)]]
+    return "HEAD" in heads or any(token.type in ("LABEL", "LETTER") for token in clause)
 
 
 def _is_doubted(clause: list[Token]) -> bool:
@@ -161,12 +150,7 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
         return Statement(sentence, said) if said and is_told else None
     if named and named not in letters:
         return Statement(sentence, "")
-    is_stated = (
-        is_told
-        or named
-        or not others
-        or (clause[_verb(clause) + 1 :][:1] and clause[_verb(clause) + 1].type == "LETTER")
-    )
+    is_stated = is_told or named or not others or clause[_verb(clause) + 1].type == "LETTER"
     return Statement(sentence, ", ".join(letters)) if is_stated else None
 
 
@@ -180,9 +164,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     clause = _claim(sentences, asked)
     if asked.kind == "text":
         return Statement(clause, clause, is_claim=True) if clause else None
-    value = _claimed_value(sentences, asked) if asked.is_numeric else None
-    named = [_numbered(value.value, asked)] if value else []
-    named += [_named(clause, asked), *(_named(_claim([sentence], asked), asked) for sentence in sentences)]
+    named = [_named(clause, asked), *(_named(_claim([sentence], asked), asked) for sentence in sentences)]
     letters = named[0] or "".join(sorted(set("".join(named))))
     if not letters and not any(token.type in _DOUBTS for token in _tokens(whole, asked)):
         letters = _named(whole, asked, is_said=False)
@@ -206,8 +188,8 @@ def _claim(sentences: list[str], asked: Asked) -> str:
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """The value of the last clause that has one, in the last sentence that has one and is no aside."""
-    asides = (at for at, said in enumerate(sentences) if at and _CHECK.match(said))
-    for said in reversed(sentences[: next(asides, len(sentences))]):
+    checks = (at for at, said in enumerate(sentences) if at and _CHECK.match(said))
+    for said in reversed(sentences[: next(checks, len(sentences))]):
         tokens = [] if _ASIDE.match(said) else _tokens(said.rstrip(" .。!"), asked)
         if not any(token.type in _VALUES for token in tokens):
             continue
@@ -243,17 +225,6 @@ def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
     return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
 
 
-def _numbered(value: str, asked: Asked) -> str:
-    """The letters of the options that are this number, whatever units both have."""
-    found = read(value)
-    given = found.items[-1] if isinstance(found, Group) and found.form == "chain" else found
-    options = zip(ascii_uppercase, map(read, asked.choices), strict=False)
-    return "".join(
-        letter for letter, option in options
-        if isinstance(option, Number) and isinstance(given, Number) and option.value == given.value
-    )  # fmt: skip
-
-
 @lru_cache(maxsize=64)
 def _distinct(asked: Asked) -> list[tuple[str, str]]:
     """The letter of each option, and its words that the question and all other options do not have, or all of them."""
@@ -265,12 +236,13 @@ def _distinct(asked: Asked) -> list[tuple[str, str]]:
 
 def _exact_option(text: str, asked: Asked) -> str | None:
     """The letter of the option that a text is, with or without a label and the letter."""
-    found = _OPTION.fullmatch(text[:LONGEST_SENTENCE])
+    found = _OPTION.match(text)
     assert found is not None  # all parts are optional
-    said = _spelled(found[2].strip(" ."))
-    options = zip(ascii_uppercase, asked.choices, strict=False)
-    letters = [letter for letter, option in options if _spelled(option) == said != ""]
-    return letters[0] if letters and (found[1] or letters[0]).upper() == letters[0] else None
+    said = _spelled(text[found.end() : LONGEST_SENTENCE].strip(" ."))
+    letter = next(
+        (letter for letter, one in zip(ascii_uppercase, asked.choices, strict=False) if _spelled(one) == said), ""
+    )
+    return letter if said and (found[1] or letter).upper() == letter else None
 
 
 @lru_cache(maxsize=256)
@@ -299,15 +271,14 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
     known = words_of(asked.question)
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence[: LONGEST_SENTENCE + 1]):
-        if token.type == "WORD" and 0xE000 <= ord(token[0]) <= 0xE019:
-            token = token.update(type="LETTER")  # noqa: PLW2901
-        elif token.type == "WORD" and str(token).lower().strip(".") in known:
-            token = token.update(type="KNOWN")  # noqa: PLW2901
-        elif token.type == "NUMERAL" and asked.kind == "choice" and not asked.is_numeric:
-            token = token.update(type="WORD")  # noqa: PLW2901
-        elif not tokens and token.type in _FIRST:
-            token = token.update(type=_FIRST[token.type])  # noqa: PLW2901
-        tokens.append(token)
+        kind = token.type if tokens else _FIRST.get(token.type, token.type)
+        if kind == "WORD" and ord(token[0]) in _LETTERS:
+            kind = "LETTER"
+        elif kind == "WORD" and token.lower().strip(".") in known:
+            kind = "KNOWN"
+        elif kind == "NUMERAL" and asked.kind == "choice":
+            kind = "WORD"
+        tokens.append(token.update(type=kind))
     return tokens if len(tokens) <= _MOST_TOKENS and len(sentence) <= LONGEST_SENTENCE else []
 
 
