@@ -8,15 +8,14 @@ none, and nothing else is: there is no last number to fall back on.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
@@ -58,7 +57,38 @@ _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
 _OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?", re.IGNORECASE)
+_END = re.compile(
+    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
+    r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
+    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
+_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+([\w-]\S*)")
+_ADDED = re.compile(
+    r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
+    r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
+)
+_DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
+"""Before a box: what denies it, or makes it a part of the answer."""
+_JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
+_INITIAL = re.compile(
+    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
+)
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a reply states as its answer."""
+
+    text: str
+    """The sentence, line or box."""
+    value: str
+    """The value in it: an expression, letters joined by commas, or words; "" where what is marked as one is none."""
+    is_claim: bool = False
+    """Whether it is a clause of prose, which claims the answer without a word for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +106,7 @@ def final_statement(
     """The statement that counts, or None."""
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
     asked = Asked(kind, question, tuple(choices))
-    sentences = list(sentences_of(said))[-_SENTENCES:]
+    sentences = list(_sentences_of(said))[-_SENTENCES:]
     retractions = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retractions, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
@@ -87,9 +117,56 @@ def final_statement(
     return _claimed([_MARKUP.sub("", one) for one in sentences], asked) if doubted is None else None
 
 
+def _sentences_of(text: str) -> Iterator[str]:
+    """Sentences and lines. Mathematics and boxes stay whole."""
+    whole = _SPAN.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", text)
+    for first, last, _ in _boxes(text):
+        whole = f"{whole[:first]}\\{'x' * (last - first - 1)}{whole[last:]}"
+    start = 0
+    for end, after in (*(found.span() for found in _END.finditer(whole)), (len(text), len(text))):
+        if end == len(text) or not _INITIAL.search(text[max(start, end - 20) : end]):
+            if sentence := text[start:end].strip():
+                yield sentence
+            start = after
+
+
+def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
+    """Start, end and content of each box; None as content of one that is cut off."""
+    end = 0
+    for found in _BOX.finditer(text):
+        if found.start() < end:
+            continue
+        if found[1]:
+            end = found.end()
+            yield found.start(), end, found[1].rstrip(".$,")
+            continue
+        depths = accumulate((letter == "{") - (letter == "}") for letter in text[found.end() :])
+        length = next((at for at, depth in enumerate(depths) if not depth), None)
+        end = len(text) if length is None else found.end() + length + 1
+        yield found.start(), end, None if length is None else text[found.end() + 1 : end - 1]
+
+
+def _boxed(sentence: str) -> Statement | None:
+    """The last box of a sentence, or all that are joined by `and`, `or` and commas; "" of one that does not count."""
+    boxes = list(_boxes(sentence))
+    if not boxes:
+        return None
+    start, end, content = boxes[-1]
+    before, after = sentence[:start], sentence[end : end + 40]
+    if content is None or not content.strip() or _ADDED.match(after) or _DENIED.search(before):
+        return Statement(sentence, "")
+    values, at = [content], start
+    for earlier in reversed(boxes[:-1]):
+        if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):
+            break
+        values.insert(0, earlier[2])
+        at = earlier[0]
+    return Statement(sentence, ", ".join(dict.fromkeys(value.strip() for value in values)))
+
+
 def _marked(sentence: str, asked: Asked) -> Statement | None:
     """What a box says; of a choice task, the letters or the option in it."""
-    found = boxed(sentence)
+    found = _boxed(sentence)
     if found is None or not found.value or asked.kind != "choice":
         return found
     return _read(f"Answer: {found.value}", asked) or Statement(sentence, "")
