@@ -181,8 +181,8 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
             return Statement(sentence, letter)
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
-    clauses = list(chain.from_iterable(_parts(tokens)))
-    is_doubted = any(token.type in ("HEDGE", "ASK", "RETRACT", "ARITHMETIC") for token in tokens)
+    clauses = _clauses(tokens)
+    is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
     at = next((at for at, clause in enumerate(clauses) if _is_told(clause)), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
@@ -197,13 +197,16 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
 
 def _is_told(clause: list[Token]) -> bool:
     """Whether a clause has a label, the letter of an option, or a word for the answer before its verb."""
-    heads = [token.type for token in clause[: max(_verb(clause), 0)]]
-    return "HEAD" in heads or any(token.type in ("LABEL", "LETTER") for token in clause)
+    return "HEAD" in _types(clause[: max(_verb(clause), 0)]) or bool(_types(clause) & {"LABEL", "LETTER"})
 
 
 def _is_doubted(clause: list[Token]) -> bool:
     """Whether a clause denies, doubts or asks, or is cut off."""
-    return any(token.type in _DOUBTS for token in clause) or clause[-1].type in ("BE", "PREP")
+    return bool(_types(clause) & _DOUBTS) or clause[-1].type in ("BE", "PREP")
+
+
+def _types(tokens: list[Token]) -> set[str]:
+    return {token.type for token in tokens}
 
 
 def _verb(clause: list[Token]) -> int:
@@ -214,7 +217,7 @@ def _verb(clause: list[Token]) -> int:
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
     """The letters that a clause states, with those that are added to it."""
     clause, *rest = clauses
-    is_told = any(token.type in ("LABEL", "HEAD") for token in clause)
+    is_told = _types(clause) & {"LABEL", "HEAD"}
     for other in rest:
         if other[0].type == "LETTER" or str(other[0]).lower() in ("or", "option"):
             clause = [*clause, *other]
@@ -243,7 +246,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         return Statement(clause, clause, is_claim=True) if clause else None
     named = [_named(clause, asked), *(_named(_claim([sentence], asked), asked) for sentence in sentences)]
     letters = named[0] or "".join(sorted(set("".join(named))))
-    if not letters and not any(token.type in _DOUBTS for token in _tokens(whole, asked)):
+    if not letters and not _types(_tokens(whole, asked)) & _DOUBTS:
         letters = _named(whole, asked, is_said=False)
     return Statement(whole, letters, is_claim=True) if len(letters) == 1 else None
 
@@ -266,30 +269,23 @@ def _claim(sentences: list[str], asked: Asked) -> str:
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """The value of the last clause that has one, in the last sentence that has one and is no aside."""
     checks = (at for at, said in enumerate(sentences) if at and _CHECK.match(said))
-    for said in reversed(sentences[: next(checks, len(sentences))]):
-        tokens = [] if _ASIDE.match(said) else _tokens(said.rstrip(" .。!"), asked)
-        if not any(token.type in _VALUES for token in tokens):
-            continue
-        clauses = list(chain.from_iterable(_parts(tokens)))
-        for clause in reversed(clauses):
-            if not any(token.type in _VALUES for token in clause):
-                continue
-            if _is_doubted(clause):
-                return None
-            if value := _only_value(clause, said, asked):
-                return Statement(said, value, is_claim=True)
-        return None
-    return None
+    left = [said for said in sentences[: next(checks, len(sentences))] if not _ASIDE.match(said)]
+    clauses = (
+        (said, one) for said in reversed(left) for one in reversed(_clauses(_tokens(said.rstrip(" .。!"), asked)))
+    )
+    said, clause = next(((said, one) for said, one in clauses if _VALUES & _types(one)), ("", []))
+    value = "" if not clause or _is_doubted(clause) else _only_value(clause, said, asked)
+    return Statement(said, value, is_claim=True) if value else None
 
 
 def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
     """The only value after the last verb of a clause, or that the question does not have, with its unit."""
     verb = _verb(clause)
-    part = clause[verb + 1 :] if any(token.type in _VALUES for token in clause[verb + 1 :]) else clause
+    part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
     new = [at for at in new[1:] if part[at].startswith("=")][-1:] or new
-    if not new or len(new) > 1:
+    if len(new) != 1:
         return ""
     end = next((at for at in range(new[0] + 1, len(part)) if part[at].type not in ("WORD", "KNOWN")), len(part))
     value = text[part[new[0]].start_pos : part[end - 1].end_pos].lstrip("=≈ ").rstrip(",，、 ")
@@ -367,6 +363,10 @@ def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
     tree: Any = parser.feed_eof()  # type: ignore[no-untyped-call]
     parts = [[one.children for one in part.children if one.data == "clause"] for part in tree.find_data("part")]
     return [[one for clause in part if (one := [t for t in clause if hasattr(t, "type")])] for part in parts]
+
+
+def _clauses(tokens: list[Token]) -> list[list[Token]]:
+    return list(chain.from_iterable(_parts(tokens)))
 
 
 @cache
