@@ -54,8 +54,8 @@ def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str
     text = _unwrapped(after_reasoning(text))
     fenced = list(_BLOCK.finditer(text))
     # a fence inside a list item is indented, and so is all that it holds
-    blocks = [(found[3].lower(), re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE)) for found in fenced]
-    blocks = [(tag, code) for tag, code in blocks if tag in _PYTHON and code.strip()]
+    dedented = ((found[3].lower(), re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE)) for found in fenced)
+    blocks: list[tuple[str, str]] = [(tag, code) for tag, code in dedented if tag in _PYTHON and code.strip()]
     if not blocks and re.search(r"^> ?```", text, re.MULTILINE):
         return final_code(re.sub(r"^> ?", "", text, flags=re.MULTILINE), wanted=wanted, reads_input=reads_input)
     if not blocks:
