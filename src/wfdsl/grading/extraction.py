@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
 from wfdsl.grading.statements import AnswerKind, final_statement
@@ -20,12 +21,8 @@ _BLOCK = re.compile(
 _PYTHON = frozenset({"", "python", "python3", "py", "py3", "ipython", "ipython3", "sage"})
 _READS = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\(\s*0|\bfileinput\b")
 _PRINTS = re.compile(r"\bprint\s*\(|\bstdout\b")
-_QUOTED = re.compile(r"^> ?", re.MULTILINE)
-_STATEMENTS = (
-    ast.Assign, ast.AsyncFunctionDef, ast.AugAssign, ast.ClassDef, ast.For, ast.FunctionDef, ast.If, ast.Import,
-    ast.ImportFrom, ast.Return, ast.Try, ast.While, ast.With,
-)  # fmt: skip
-"""What makes a text a program: `Paris` and `42` are expressions of Python too."""
+_EXPRESSIONS = (ast.Expr, ast.AnnAssign, ast.Pass, ast.Raise)
+"""What makes no text a program: `Paris`, `42` and `Answer: 42` are Python too."""
 _PROGRAM = re.compile(
     r"^(?:(?:async\s+)?def\s+\w+\s*\(|class\s+\w+|import\s+\w+|from\s+\w[\w.]*\s+import\s|@\w)", re.MULTILINE
 )
@@ -55,12 +52,12 @@ def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str
     `<answer>` tag, the whole reply if it is a program, or its part from the first definition or import on.
     """
     text = _unwrapped(after_reasoning(text))
-    fenced: list[tuple[str, str, str]] = [(found[1], found[3].lower(), found[4]) for found in _BLOCK.finditer(text)]
+    fenced = list(_BLOCK.finditer(text))
     # a fence inside a list item is indented, and so is all that it holds
-    blocks = [(tag, re.sub(rf"^{margin}", "", code, flags=re.MULTILINE)) for margin, tag, code in fenced]
-    blocks = [(tag, code) for tag, code in blocks if tag in _PYTHON and code.strip()]
+    dedented = ((found[3].lower(), re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE)) for found in fenced)
+    blocks: list[tuple[str, str]] = [(tag, code) for tag, code in dedented if tag in _PYTHON and code.strip()]
     if not blocks and re.search(r"^> ?```", text, re.MULTILINE):
-        return final_code(_QUOTED.sub("", text), wanted=wanted, reads_input=reads_input)
+        return final_code(re.sub(r"^> ?", "", text, flags=re.MULTILINE), wanted=wanted, reads_input=reads_input)
     if not blocks:
         return None if fenced else _unfenced(text)
     name = re.escape(wanted.split(".", 1)[0])
@@ -78,14 +75,11 @@ def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str
 def _unwrapped(text: str) -> str:
     """The program of a reply that is a JSON object with one under `code`, `program`, `solution` or `answer`."""
     inner = text.strip().removeprefix("```json").removesuffix("```").strip()
-    if not inner.startswith("{"):
-        return text
-    try:
+    with suppress(ValueError, RecursionError, AttributeError):
         given: dict[str, object] = json.loads(inner)
-    except (ValueError, RecursionError):
-        return text
-    names = ("code", "program", "solution", "answer")
-    return next((code for name in names if isinstance(code := given.get(name), str)), text)
+        names = ("code", "program", "solution", "answer")
+        return next((code for name in names if isinstance(code := given.get(name), str)), text)
+    return text
 
 
 def _parsed(code: str) -> ast.Module | int:
@@ -100,19 +94,14 @@ def _parsed(code: str) -> ast.Module | int:
 
 def _unfenced(text: str) -> str | None:
     if marked := list(_UNFENCED.finditer(text)):
-        return _bare((marked[-1][1] or marked[-1][2] or "").strip("\n"))
-    if (whole := _bare(text)) is not None:
-        return whole
-    begun = _PROGRAM.search(text)
-    lines = text[begun.start() :][:LONGEST_PROGRAM].splitlines(keepends=True) if begun else []
-    for _ in range(_MOST_CUTS):  # up to what is not Python any more, such as an explanation after the program
-        if not isinstance(line := _parsed("".join(lines)), int):
-            break
-        lines = lines[: max(min(line, len(lines)) - 1, 0)]
-    return _bare("".join(lines).rstrip() + "\n")
-
-
-def _bare(text: str) -> str | None:
+        text = (marked[-1][1] or marked[-1][2] or "").strip("\n")
+    elif not isinstance(_parsed(text), ast.Module) and (begun := _PROGRAM.search(text)):
+        lines = text[begun.start() :][:LONGEST_PROGRAM].splitlines(keepends=True)
+        for _ in range(_MOST_CUTS):  # up to what is not Python any more, such as an explanation after the program
+            if not isinstance(line := _parsed("".join(lines)), int):
+                break
+            lines = lines[: max(min(line, len(lines)) - 1, 0)]
+        text = "".join(lines).rstrip() + "\n"
     tree = _parsed(text) if text.strip() and len(text) <= LONGEST_PROGRAM else 0
-    is_program = not isinstance(tree, int) and any(isinstance(node, _STATEMENTS) for node in tree.body)
+    is_program = not isinstance(tree, int) and not all(isinstance(node, _EXPRESSIONS) for node in tree.body)
     return text if is_program else None

@@ -53,10 +53,11 @@ class _Check:
 
     async def same(self, gold: Value, answer: Value) -> bool:
         """Whether two normal forms are equal."""
-        if isinstance(gold, Group) and gold.form == "named":
-            return await self._named(gold, answer)
-        if isinstance(answer, Group) and answer.form == "named":
-            answer = answer.items[1]
+        (name, gold), (other, answer) = _named(gold), _named(answer)
+        if name and isinstance(answer, str) and "=" in answer:
+            return await self._expressions(f"{name} = {gold}", answer)
+        if name and other and name != other:
+            return False
         if isinstance(answer, Group) and answer.form == "chain":
             return await self._chain(gold, answer.items)
         if isinstance(answer, Group) and answer.form == "set" and answer.items and not isinstance(gold, Group):
@@ -71,13 +72,6 @@ class _Check:
             return isinstance(gold, Words) and isinstance(answer, Words) and same_text(gold, answer)
         return await self._expressions(gold, answer)
 
-    async def _named(self, gold: Group, answer: Value) -> bool:
-        if isinstance(answer, Group) and answer.form == "named":
-            return str(gold.items[0]) == str(answer.items[0]) and await self.same(gold.items[1], answer.items[1])
-        if isinstance(answer, str) and "=" in answer:
-            return await self._expressions(" = ".join(map(str, gold.items)), answer)
-        return await self.same(gold.items[1], answer)
-
     async def _chain(self, gold: Value, sides: tuple[Value, ...]) -> bool:
         """Whether the last side of `3 + 4 = 7` is the gold one, and no side is known to be another value."""
         if not await self.same(gold, sides[-1]):
@@ -90,15 +84,13 @@ class _Check:
 
     async def _groups(self, gold: Value, answer: Value) -> bool:
         self.rule = "item by item"
-        if not isinstance(gold, Group) or not isinstance(answer, Group):
+        if not isinstance(gold, Group) or not isinstance(answer, Group) or gold.form != answer.form:
             return False
-        if gold.form == answer.form and gold.form not in _UNORDERED:
-            is_time = gold.form == ":"  # where one of them may leave out whether it is before noon
-            pairs = zip(gold.items, answer.items, strict=False)
-            return (is_time or len(gold.items) == len(answer.items)) and all([await self.same(*pair) for pair in pairs])
-        left = list(answer.items)
-        if gold.form != answer.form or len(left) != len(gold.items) or len(left) > _MOST_ITEMS:
+        left, is_time = list(answer.items), gold.form == ":"  # which may leave out whether it is before noon
+        if not is_time and (len(left) != len(gold.items) or len(left) > _MOST_ITEMS):
             return False
+        if gold.form not in _UNORDERED:
+            return all([await self.same(*pair) for pair in zip(gold.items, left, strict=False)])
         for item in gold.items:
             for other in sorted(left, key=lambda other: str(other) != str(item)):
                 if str(other) == str(item) or await self.same(item, other):
@@ -122,6 +114,11 @@ class _Check:
             self.unjudged = found.reason or found.outcome
             self.gold_unread |= found.outcome in ("unread-gold", "failed")
         return found.outcome == "right"
+
+
+def _named(value: Value) -> tuple[str, Value]:
+    """The name that an answer such as `x = 5` gives its value, and the value."""
+    return (str(value.items[0]), value.items[1]) if isinstance(value, Group) and value.form == "named" else ("", value)
 
 
 def _same_number(gold: Number, answer: Number, question: str) -> bool:

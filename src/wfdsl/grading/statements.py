@@ -8,16 +8,14 @@ none, and nothing else is: there is no last number to fall back on.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import Group, Number, read
-from wfdsl.grading.sentences import Statement, boxed, sentences_of
 from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
@@ -58,8 +56,39 @@ _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
-_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
+_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?", re.IGNORECASE)
+_END = re.compile(
+    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
+    r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
+    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
+_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+([\w-]\S*)")
+_ADDED = re.compile(
+    r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
+    r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
+)
+_DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
+"""Before a box: what denies it, or makes it a part of the answer."""
+_JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
+_INITIAL = re.compile(
+    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
+)
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a reply states as its answer."""
+
+    text: str
+    """The sentence, line or box."""
+    value: str
+    """The value in it: an expression, letters joined by commas, or words; "" where what is marked as one is none."""
+    is_claim: bool = False
+    """Whether it is a clause of prose, which claims the answer without a word for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +99,6 @@ class Asked:
     question: str = ""
     choices: tuple[str, ...] = ()
 
-    @property
-    def is_numeric(self) -> bool:
-        """Whether all options have numbers."""
-        return bool(self.choices) and all(re.search(r"\d", option) for option in self.choices)
-
 
 def final_statement(
     text: str, kind: AnswerKind, *, question: str = "", choices: Sequence[str] = ()
@@ -82,7 +106,7 @@ def final_statement(
     """The statement that counts, or None."""
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
     asked = Asked(kind, question, tuple(choices))
-    sentences = list(sentences_of(said))[-_SENTENCES:]
+    sentences = list(_sentences_of(said))[-_SENTENCES:]
     retractions = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retractions, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
@@ -93,9 +117,56 @@ def final_statement(
     return _claimed([_MARKUP.sub("", one) for one in sentences], asked) if doubted is None else None
 
 
+def _sentences_of(text: str) -> Iterator[str]:
+    """Sentences and lines. Mathematics and boxes stay whole."""
+    whole = _SPAN.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", text)
+    for first, last, _ in _boxes(text):
+        whole = f"{whole[:first]}\\{'x' * (last - first - 1)}{whole[last:]}"
+    start = 0
+    for end, after in (*(found.span() for found in _END.finditer(whole)), (len(text), len(text))):
+        if end == len(text) or not _INITIAL.search(text[max(start, end - 20) : end]):
+            if sentence := text[start:end].strip():
+                yield sentence
+            start = after
+
+
+def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
+    """Start, end and content of each box; None as content of one that is cut off."""
+    end = 0
+    for found in _BOX.finditer(text):
+        if found.start() < end:
+            continue
+        if found[1]:
+            end = found.end()
+            yield found.start(), end, found[1].rstrip(".$,")
+            continue
+        depths = accumulate((letter == "{") - (letter == "}") for letter in text[found.end() :])
+        length = next((at for at, depth in enumerate(depths) if not depth), None)
+        end = len(text) if length is None else found.end() + length + 1
+        yield found.start(), end, None if length is None else text[found.end() + 1 : end - 1]
+
+
+def _boxed(sentence: str) -> Statement | None:
+    """The last box of a sentence, or all that are joined by `and`, `or` and commas; "" of one that does not count."""
+    boxes = list(_boxes(sentence))
+    if not boxes:
+        return None
+    start, end, content = boxes[-1]
+    before, after = sentence[:start], sentence[end : end + 40]
+    if content is None or not content.strip() or _ADDED.match(after) or _DENIED.search(before):
+        return Statement(sentence, "")
+    values, at = [content], start
+    for earlier in reversed(boxes[:-1]):
+        if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):
+            break
+        values.insert(0, earlier[2])
+        at = earlier[0]
+    return Statement(sentence, ", ".join(dict.fromkeys(value.strip() for value in values)))
+
+
 def _marked(sentence: str, asked: Asked) -> Statement | None:
     """What a box says; of a choice task, the letters or the option in it."""
-    found = boxed(sentence)
+    found = _boxed(sentence)
     if found is None or not found.value or asked.kind != "choice":
         return found
     return _read(f"Answer: {found.value}", asked) or Statement(sentence, "")
@@ -110,9 +181,9 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
             return Statement(sentence, letter)
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
-    clauses = list(chain.from_iterable(_parts(tokens)))
-    is_doubted = any(token.type in ("HEDGE", "ASK", "RETRACT", "ARITHMETIC") for token in tokens)
-    at = next((at for at, clause in enumerate(clauses) if _is_told(clause) or _has_letter(clause)), None)
+    clauses = _clauses(tokens)
+    is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
+    at = next((at for at, clause in enumerate(clauses) if _is_told(clause)), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
         return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
@@ -125,19 +196,17 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
 
 
 def _is_told(clause: list[Token]) -> bool:
-    """Whether a clause has a label, or a word for the answer before its verb."""
-    return any(
-        token.type == "LABEL" or (token.type == "HEAD" and at < _verb(clause)) for at, token in enumerate(clause)
-    )
-
-
-def _has_letter(clause: list[Token]) -> bool:
-    return any(token.type == "LETTER" for token in clause)
+    """Whether a clause has a label, the letter of an option, or a word for the answer before its verb."""
+    return "HEAD" in _types(clause[: max(_verb(clause), 0)]) or bool(_types(clause) & {"LABEL", "LETTER"})
 
 
 def _is_doubted(clause: list[Token]) -> bool:
     """Whether a clause denies, doubts or asks, or is cut off."""
-    return any(token.type in _DOUBTS for token in clause) or clause[-1].type in ("BE", "PREP")
+    return bool(_types(clause) & _DOUBTS) or clause[-1].type in ("BE", "PREP")
+
+
+def _types(tokens: list[Token]) -> set[str]:
+    return {token.type for token in tokens}
 
 
 def _verb(clause: list[Token]) -> int:
@@ -148,7 +217,7 @@ def _verb(clause: list[Token]) -> int:
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
     """The letters that a clause states, with those that are added to it."""
     clause, *rest = clauses
-    is_told = any(token.type in ("LABEL", "HEAD") for token in clause)
+    is_told = _types(clause) & {"LABEL", "HEAD"}
     for other in rest:
         if other[0].type == "LETTER" or str(other[0]).lower() in ("or", "option"):
             clause = [*clause, *other]
@@ -161,12 +230,7 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
         return Statement(sentence, said) if said and is_told else None
     if named and named not in letters:
         return Statement(sentence, "")
-    is_stated = (
-        is_told
-        or named
-        or not others
-        or (clause[_verb(clause) + 1 :][:1] and clause[_verb(clause) + 1].type == "LETTER")
-    )
+    is_stated = is_told or named or not others or clause[_verb(clause) + 1].type == "LETTER"
     return Statement(sentence, ", ".join(letters)) if is_stated else None
 
 
@@ -180,11 +244,9 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     clause = _claim(sentences, asked)
     if asked.kind == "text":
         return Statement(clause, clause, is_claim=True) if clause else None
-    value = _claimed_value(sentences, asked) if asked.is_numeric else None
-    named = [_numbered(value.value, asked)] if value else []
-    named += [_named(clause, asked), *(_named(_claim([sentence], asked), asked) for sentence in sentences)]
+    named = [_named(clause, asked), *(_named(_claim([sentence], asked), asked) for sentence in sentences)]
     letters = named[0] or "".join(sorted(set("".join(named))))
-    if not letters and not any(token.type in _DOUBTS for token in _tokens(whole, asked)):
+    if not letters and not _types(_tokens(whole, asked)) & _DOUBTS:
         letters = _named(whole, asked, is_said=False)
     return Statement(whole, letters, is_claim=True) if len(letters) == 1 else None
 
@@ -206,31 +268,24 @@ def _claim(sentences: list[str], asked: Asked) -> str:
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """The value of the last clause that has one, in the last sentence that has one and is no aside."""
-    asides = (at for at, said in enumerate(sentences) if at and _CHECK.match(said))
-    for said in reversed(sentences[: next(asides, len(sentences))]):
-        tokens = [] if _ASIDE.match(said) else _tokens(said.rstrip(" .。!"), asked)
-        if not any(token.type in _VALUES for token in tokens):
-            continue
-        clauses = list(chain.from_iterable(_parts(tokens)))
-        for clause in reversed(clauses):
-            if not any(token.type in _VALUES for token in clause):
-                continue
-            if _is_doubted(clause):
-                return None
-            if value := _only_value(clause, said, asked):
-                return Statement(said, value, is_claim=True)
-        return None
-    return None
+    checks = (at for at, said in enumerate(sentences) if at and _CHECK.match(said))
+    left = [said for said in sentences[: next(checks, len(sentences))] if not _ASIDE.match(said)]
+    clauses = (
+        (said, one) for said in reversed(left) for one in reversed(_clauses(_tokens(said.rstrip(" .。!"), asked)))
+    )
+    said, clause = next(((said, one) for said, one in clauses if _VALUES & _types(one)), ("", []))
+    value = "" if not clause or _is_doubted(clause) else _only_value(clause, said, asked)
+    return Statement(said, value, is_claim=True) if value else None
 
 
 def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
     """The only value after the last verb of a clause, or that the question does not have, with its unit."""
     verb = _verb(clause)
-    part = clause[verb + 1 :] if any(token.type in _VALUES for token in clause[verb + 1 :]) else clause
+    part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
     new = [at for at in new[1:] if part[at].startswith("=")][-1:] or new
-    if not new or len(new) > 1:
+    if len(new) != 1:
         return ""
     end = next((at for at in range(new[0] + 1, len(part)) if part[at].type not in ("WORD", "KNOWN")), len(part))
     value = text[part[new[0]].start_pos : part[end - 1].end_pos].lstrip("=≈ ").rstrip(",，、 ")
@@ -241,17 +296,6 @@ def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
     """The letter of the only option that a clause mentions, and says."""
     named = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
     return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
-
-
-def _numbered(value: str, asked: Asked) -> str:
-    """The letters of the options that are this number, whatever units both have."""
-    found = read(value)
-    given = found.items[-1] if isinstance(found, Group) and found.form == "chain" else found
-    options = zip(ascii_uppercase, map(read, asked.choices), strict=False)
-    return "".join(
-        letter for letter, option in options
-        if isinstance(option, Number) and isinstance(given, Number) and option.value == given.value
-    )  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -265,12 +309,13 @@ def _distinct(asked: Asked) -> list[tuple[str, str]]:
 
 def _exact_option(text: str, asked: Asked) -> str | None:
     """The letter of the option that a text is, with or without a label and the letter."""
-    found = _OPTION.fullmatch(text[:LONGEST_SENTENCE])
+    found = _OPTION.match(text)
     assert found is not None  # all parts are optional
-    said = _spelled(found[2].strip(" ."))
-    options = zip(ascii_uppercase, asked.choices, strict=False)
-    letters = [letter for letter, option in options if _spelled(option) == said != ""]
-    return letters[0] if letters and (found[1] or letters[0]).upper() == letters[0] else None
+    said = _spelled(text[found.end() : LONGEST_SENTENCE].strip(" ."))
+    letter = next(
+        (letter for letter, one in zip(ascii_uppercase, asked.choices, strict=False) if _spelled(one) == said), ""
+    )
+    return letter if said and (found[1] or letter).upper() == letter else None
 
 
 @lru_cache(maxsize=256)
@@ -299,15 +344,14 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
     known = words_of(asked.question)
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence[: LONGEST_SENTENCE + 1]):
-        if token.type == "WORD" and 0xE000 <= ord(token[0]) <= 0xE019:
-            token = token.update(type="LETTER")  # noqa: PLW2901
-        elif token.type == "WORD" and str(token).lower().strip(".") in known:
-            token = token.update(type="KNOWN")  # noqa: PLW2901
-        elif token.type == "NUMERAL" and asked.kind == "choice" and not asked.is_numeric:
-            token = token.update(type="WORD")  # noqa: PLW2901
-        elif not tokens and token.type in _FIRST:
-            token = token.update(type=_FIRST[token.type])  # noqa: PLW2901
-        tokens.append(token)
+        kind = token.type if tokens else _FIRST.get(token.type, token.type)
+        if kind == "WORD" and ord(token[0]) in _LETTERS:
+            kind = "LETTER"
+        elif kind == "WORD" and token.lower().strip(".") in known:
+            kind = "KNOWN"
+        elif kind == "NUMERAL" and asked.kind == "choice":
+            kind = "WORD"
+        tokens.append(token.update(type=kind))
     return tokens if len(tokens) <= _MOST_TOKENS and len(sentence) <= LONGEST_SENTENCE else []
 
 
@@ -319,6 +363,10 @@ def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
     tree: Any = parser.feed_eof()  # type: ignore[no-untyped-call]
     parts = [[one.children for one in part.children if one.data == "clause"] for part in tree.find_data("part")]
     return [[one for clause in part if (one := [t for t in clause if hasattr(t, "type")])] for part in parts]
+
+
+def _clauses(tokens: list[Token]) -> list[list[Token]]:
+    return list(chain.from_iterable(_parts(tokens)))
 
 
 @cache
