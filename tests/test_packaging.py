@@ -93,7 +93,17 @@ def run(*command: str | Path, cwd: Path | None = None, **changes: str) -> str:
 
 def pip(*arguments: str | Path, python: Path | None = None) -> None:
     whose: list[str | Path] = ["--python", python] if python else []
-    run(sys.executable, "-m", "pip", *whose, "install", "--quiet", "--disable-pip-version-check", *arguments)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        *whose,
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--disable-pip-version-check",
+        *arguments,
+    )
 
 
 def probe(python: Path, cwd: Path, **changes: str) -> dict[str, Any]:
