@@ -109,7 +109,8 @@ bench: $(SETUP)
 explore: $(SETUP)
 	WFDSL_HYPOTHESIS=explore $(BIN)/python -m pytest -q -n 2 -m "hypothesis and not slow" \
 		tests/language/test_completion_properties.py tests/language/test_grammar_is_definition.py \
-		tests/language/test_workflow_file_properties.py tests/test_testing.py
+		tests/language/test_workflow_file_properties.py tests/language/test_constrained_language.py \
+		tests/language/test_literals.py tests/test_testing.py
 
 # vLLM pins other versions than this project, so it has an environment of its own. The builds of torchvision, torchaudio
 # and torchcodec that it brings do not match a torch for CPUs, and vLLM serves text without them.

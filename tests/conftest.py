@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
-    "ci", max_examples=150, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
+    "ci", max_examples=75, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
 )
 settings.register_profile(
     "quick", max_examples=10, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW

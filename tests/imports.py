@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,8 +41,11 @@ class Package:
         dotted = ".".join(path.relative_to(self.sources).with_suffix("").parts)
         return dotted.removesuffix(".__init__").replace("__init__", "")
 
-    def imports_of(self, path: Path) -> list[Import]:
-        return list(self._imports(ast.parse(path.read_text("utf-8")), self.module_name(path), late=False))
+    @cached_property
+    def imports(self) -> list[Import]:
+        """Those of all files."""
+        trees = ((ast.parse(path.read_text("utf-8")), self.module_name(path)) for path in self.files())
+        return [found for tree, name in trees for found in self._imports(tree, name, late=False)]
 
     def layer_of(self, module: str) -> int:
         """The number of a module's layer, from 0 at the top."""
@@ -53,8 +57,8 @@ class Package:
 
     def upward(self) -> list[str]:
         """The imports of the package's own modules that do not point down."""
-        found = [each for path in self.files() for each in self.imports_of(path) if each.importer]
-        own = [each for each in found if each.imported.startswith(f"{self.sources.name}.")]
+        inside = f"{self.sources.name}."
+        own = [each for each in self.imports if each.importer and each.imported.startswith(inside)]
         return [
             f"{each.importer}:{each.line} imports {each.imported}"
             for each in own
@@ -65,10 +69,10 @@ class Package:
         """The modules that import each other, however indirectly; a module may name the package that it is in."""
         graph: nx.DiGraph[str] = nx.DiGraph()
         names = {f"{self.sources.name}.{self.module_name(path)}" for path in self.files()}
-        for path in self.files():
-            importer = f"{self.sources.name}.{self.module_name(path)}"
-            imported = {each.imported for each in self.imports_of(path)} & names
-            graph.add_edges_from((importer, each) for each in imported if not importer.startswith(each))
+        for each in self.imports:
+            importer = f"{self.sources.name}.{each.importer}"
+            if each.imported in names and not importer.startswith(each.imported):
+                graph.add_edge(importer, each.imported)
         return [circle for circle in nx.strongly_connected_components(graph) if len(circle) > 1]
 
     def unfinished(self, catch_all: Collection[str]) -> list[str]:
@@ -141,12 +145,13 @@ print(json.dumps(sorted({set(names)!r} & sys.modules.keys())))
     return found
 
 
-def strays(imports: Sequence[Import], package: str, homes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Where a package of others is imported outside its homes; a home with a dot at the end stands for all below."""
-    allowed = homes.get(package, [])
+def strays(imports: Sequence[Import], homes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Where packages of others are imported outside their homes; a home with a dot at the end stands for all below."""
     return [
-        f"{found.importer}:{found.line}"
+        f"{found.importer}:{found.line} imports {found.imported}"
         for found in imports
-        if found.imported == package
-        and not any(found.importer == home or (home[-1] == "." and found.importer.startswith(home)) for home in allowed)
+        if not any(
+            found.importer == home or (home[-1] == "." and found.importer.startswith(home))
+            for home in homes.get(found.imported, [])
+        )
     ]

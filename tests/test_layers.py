@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import wfdsl
-from tests.imports import Package, below, foreign, loaded_by, strays
+from tests.imports import Import, Package, below, foreign, loaded_by, strays
 
 SOURCES = Path(wfdsl.__file__).parent
 
@@ -107,12 +107,18 @@ HEAVY = [
 ]  # fmt: skip
 
 PACKAGE = Package(SOURCES, LAYERS)
-FILES = PACKAGE.files()
-INSIDE = SOURCES / "grading" / "sandbox" / "inside"
+INSIDE = "grading.sandbox.inside."
 """Programs that run alone, in the sandbox."""
-ALL_IMPORTS = [found for path in FILES if INSIDE not in path.parents for found in PACKAGE.imports_of(path)]
-OWN = below(ALL_IMPORTS, "wfdsl")
-FOREIGN = foreign(ALL_IMPORTS, "wfdsl")
+
+
+@pytest.fixture(scope="module")
+def imports() -> list[Import]:
+    return [found for found in PACKAGE.imports if not found.importer.startswith(INSIDE)]
+
+
+@pytest.fixture(scope="module")
+def own(imports: list[Import]) -> list[Import]:
+    return below(imports, "wfdsl")
 
 
 def test_imports_point_down() -> None:
@@ -123,19 +129,19 @@ def test_no_modules_import_each_other() -> None:
     assert PACKAGE.circles() == []
 
 
-def test_the_package_itself_is_imported_by_none_of_its_modules() -> None:
-    assert [found for found in ALL_IMPORTS if found.imported == "wfdsl" and found.importer] == []
+def test_the_package_itself_is_imported_by_none_of_its_modules(imports: list[Import]) -> None:
+    assert [found for found in imports if found.imported == "wfdsl" and found.importer] == []
 
 
-def test_the_interpreter_knows_workers_only_as_a_protocol() -> None:
-    known = {found.imported for found in OWN if found.importer.startswith("interpreter")}
+def test_the_interpreter_knows_workers_only_as_a_protocol(own: list[Import]) -> None:
+    known = {found.imported for found in own if found.importer.startswith("interpreter")}
 
     assert not [name for name in known if name.startswith("workers.")]
 
 
-def test_pictures_of_workflows_need_no_runs() -> None:
+def test_pictures_of_workflows_need_no_runs(own: list[Import]) -> None:
     """So `wfdsl show` starts as fast as `check`."""
-    drawing = [found for found in OWN if found.importer.startswith("render.")]
+    drawing = [found for found in own if found.importer.startswith("render.")]
     of_runs = {"render.runs", "render.run_page"}
     rooms = {found.imported.partition(".")[0] for found in drawing if found.importer not in of_runs}
 
@@ -143,16 +149,15 @@ def test_pictures_of_workflows_need_no_runs() -> None:
     assert {found.imported for found in drawing if found.importer not in of_runs} & of_runs == set()
 
 
-def test_every_import_inside_a_function_has_a_reason() -> None:
-    late = {(found.importer, found.imported) for found in OWN if found.late and not found.importer.startswith("cli.")}
+def test_every_import_inside_a_function_has_a_reason(own: list[Import]) -> None:
+    late = {(found.importer, found.imported) for found in own if found.late and not found.importer.startswith("cli.")}
 
     assert late - LATE.keys() == set()
     assert LATE.keys() - late == set(), "these are no more: take them out of the list"
 
 
-@pytest.mark.parametrize("package", sorted({found.imported for found in FOREIGN}))
-def test_packages_of_others_are_imported_only_where_they_belong(package: str) -> None:
-    assert strays(FOREIGN, package, HOMES) == []
+def test_packages_of_others_are_imported_only_where_they_belong(imports: list[Import]) -> None:
+    assert strays(foreign(imports, "wfdsl"), HOMES) == []
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +196,7 @@ def test_start_up_loads_nothing_heavy(tmp_path: Path, statement: str) -> None:
 
 
 def test_no_module_is_named_like_a_public_name() -> None:
-    modules = {PACKAGE.module_name(path) for path in FILES} - {""}
+    modules = {PACKAGE.module_name(path) for path in PACKAGE.files()} - {""}
 
     assert {name for name in modules if "." not in name} & set(wfdsl.__all__) == set()
 
@@ -217,10 +222,8 @@ def test_files_are_short_and_finished() -> None:
     assert PACKAGE.unfinished(CATCH_ALL) == []
 
 
-def test_the_checks_see_what_they_look_for(tmp_path: Path) -> None:
-    path = SOURCES / "language" / "workflow.py"
-
-    found = {(found.imported, found.late) for found in PACKAGE.imports_of(path)}
+def test_the_checks_see_what_they_look_for() -> None:
+    found = {(found.imported, found.late) for found in PACKAGE.imports if found.importer == "language.workflow"}
 
     assert ("wfdsl.language.check", False) in found
     assert ("wfdsl.language.check", True) not in found

@@ -93,7 +93,8 @@ def run(*command: str | Path, cwd: Path | None = None, **changes: str) -> str:
 
 def pip(*arguments: str | Path, python: Path | None = None) -> None:
     whose: list[str | Path] = ["--python", python] if python else []
-    run(sys.executable, "-m", "pip", *whose, "install", "--quiet", "--disable-pip-version-check", *arguments)
+    options = ("--quiet", "--no-compile", "--disable-pip-version-check")
+    run(sys.executable, "-m", "pip", *whose, "install", *options, *arguments)
 
 
 def probe(python: Path, cwd: Path, **changes: str) -> dict[str, Any]:
@@ -228,13 +229,11 @@ def test_continuous_integration_and_commit_hooks_call_targets_of_the_makefile() 
     assert set(called) <= targets
 
 
-@pytest.mark.parametrize(
-    "target", ["demo", "test", "quick", "format", "coverage", "site", "bench", "explore", "fuzz", "upgrade", "clean"]
-)
-def test_make_help_lists_the_targets(target: str) -> None:
+def test_make_help_lists_the_targets() -> None:
     said = run("make", "--no-print-directory", "help", cwd=ROOT)
 
-    assert f"\nmake {target} " in f"\n{said}"
+    wanted = {"demo", "test", "quick", "format", "coverage", "site", "bench", "explore", "fuzz", "upgrade", "clean"}
+    assert wanted <= set(re.findall(r"^make ([\w-]+) ", said, re.MULTILINE))
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_workflows_of_every_kind_are_drawn() -> None:
     kinds: Counter[str] = Counter()
 
     @given(workflows())
-    @settings(max_examples=300)
+    @settings(max_examples=150)
     def look(workflow: Workflow) -> None:
         kinds["several steps"] += len(workflow) > 1
         kinds["all"] += workflow[len(workflow) - 1].access == ALL
@@ -134,7 +134,7 @@ def test_near_misses_are_valid_and_invalid() -> None:
     verdicts: Counter[bool] = Counter()
 
     @given(near_misses())
-    @settings(max_examples=200)
+    @settings(max_examples=150)
     def look(text: str) -> None:
         verdicts[wfdsl.analyze(text, profile="lenient").ok] += 1
 

@@ -129,26 +129,24 @@ def test_a_terminal_gets_the_answer_once_below_the_progress(place: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["run", "solve"])
-def test_quiet_prints_the_answer_and_nothing_else(place: Path, name: str) -> None:
-    result = done([*COMMANDS[name], "--quiet"], subprocess.PIPE)
-
-    assert (result.returncode, result.stdout, result.stderr) == (0, "the answer is 4\n", "")
+def test_quiet_prints_the_answer_and_nothing_else(place: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMANDS[name][1:], "--quiet"]) == 0
+    assert capfd.readouterr() == ("the answer is 4\n", "")
     assert on_a_terminal(*COMMANDS[name][1:], "--quiet") == "the answer is 4\r\n"
 
 
 @pytest.mark.parametrize("name", ["from", "eval"])
-def test_quiet_prints_no_progress_of_many_questions(place: Path, name: str) -> None:
-    err = done([*COMMANDS[name], "--quiet"], subprocess.PIPE).stderr
+def test_quiet_prints_no_progress_of_many_questions(place: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMANDS[name][1:], "--quiet"]) == 0
+    err = capfd.readouterr().err
 
     assert " of 20" not in err
     assert len(err.splitlines()) == (1 if name == "eval" else 0)  # where the results are
 
 
-def test_an_error_is_printed_even_if_quiet(place: Path) -> None:
-    result = done([*COMMANDS["run"], "--quiet", "--budget-calls", "1"], subprocess.PIPE)
-
-    assert result.returncode == 4
-    assert "the budget of 1 call" in result.stderr
+def test_an_error_is_printed_even_if_quiet(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMANDS["run"][1:], "--quiet", "--budget-calls", "1"]) == 4
+    assert "the budget of 1 call" in capfd.readouterr().err
 
 
 # Sets the clipboard, clears the screen (twice), rings, hides what came before it, reorders the line, ends it.

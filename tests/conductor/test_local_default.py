@@ -20,7 +20,7 @@ def test_under_the_grammar_the_small_model_writes_strictly_valid_workflows(
 ) -> None:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
 
-    code = main(["solve", "-q", "What is 3 + 4?", "--json"])
+    code = main(["solve", "-q", "What is 3 + 4?", "--json", "--max-steps", "1"])
 
     found = json.loads(capsys.readouterr().out)
     assert code == 0

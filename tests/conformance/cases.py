@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.language.test_completion_corpus import CODES_OF, REPAIRS, expected_of, text_of
+from tests.language.test_completion_corpus import CODES_OF, PROFILES, REPAIRS, expected_of, text_of
 from tests.language.test_completion_corpus import cases as completions
 from wfdsl.language.codes import CODES
 
@@ -64,8 +65,7 @@ def cases() -> Iterator[Case]:
 
 
 def _completions() -> Iterator[Case]:
-    for parameter in completions():
-        case, profile = parameter.values
+    for case, profile in product(completions(), PROFILES):
         if "names" in case:
             continue  # a pool of names is not a number of workers
         expected = expected_of(case, profile)

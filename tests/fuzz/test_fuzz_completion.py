@@ -15,10 +15,10 @@ from wfdsl.language import literals
 
 
 @pytest.mark.slow
-def test_thousands_of_random_texts_break_no_promise() -> None:
+def test_a_thousand_random_texts_break_no_promise() -> None:
     starts = seeds()
 
-    verdicts = {check_text(random_text(number, starts)) for number in range(3000)}
+    verdicts = {check_text(random_text(number, starts)) for number in range(1000)}
 
     assert verdicts == {"strict", "repaired", "rejected", "passthrough", "file"}
 

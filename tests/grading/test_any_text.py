@@ -14,8 +14,8 @@ from wfdsl.grading.normal_forms import read
 from wfdsl.grading.statements import final_statement
 from wfdsl.grading.text import same_text
 
-LENGTH = 20_000
-MOST_S = 1.0
+LENGTH = 10_000
+MOST_S = 0.5
 LEADS = ["", "The answer is "]
 PIECES = [
     "1", "1,", "1 1/", "e1", ",", "...", "; ", "|", " ", "\n", "{", "}", "(", "[", "$", "$$", "$1$ ", "\\", "\\(",

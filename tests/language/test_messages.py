@@ -22,8 +22,8 @@ _LONGEST = 60  # characters of a marked place that are shown
 
 def _checked() -> Iterator[tuple[str, Checked]]:
     """Each text of the corpora with its name."""
-    for case, profile in (parameter.values for parameter in cases()):
-        if profile == "lenient" and "text" in case:
+    for case in cases():
+        if "text" in case:
             yield (
                 case["id"],
                 analyze(text_of(case), pool=pool_of(case), max_steps=case["max_steps"], profile="lenient"),

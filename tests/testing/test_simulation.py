@@ -1,4 +1,4 @@
-"""The simulator: a thousand schedules that break no promise, and faults of workers, disks and bills that it finds."""
+"""The simulator: schedules that break no promise, and faults of workers, disks and bills that it finds."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from wfdsl.testing.simulated_provider import SimulatedProvider
 CHAIN = Workflow.from_lists([0, 0, 0], ["a", "b", "c"], [[], [0], [1]])
 
 
-@pytest.mark.parametrize("first", range(0, 1000, 250))
-def test_a_thousand_schedules_break_no_promise(first: int) -> None:
-    assert simulate(250, first=first) == []
+def test_hundreds_of_schedules_break_no_promise() -> None:
+    assert simulate(300) == []
 
 
 @pytest.mark.parametrize("seed", [31, 139], ids=["that refuses at once", "that is slow, and refuses bursts"])

@@ -97,7 +97,7 @@ def seconds_of(setup: Setup) -> float:
 
 @pytest.mark.usefixtures("on_a_cpu")
 def test_a_training_takes_real_steps_and_overlaps_slow_workers(trained: Setup, tmp_path: Path) -> None:
-    pool = a_pool(tuple(slow(worker, 1.0) for worker in WORKERS))
+    pool = a_pool(tuple(slow(worker, 0.5) for worker in WORKERS))
     setup = replace(from_warmup(trained, tmp_path / "async", **FAST), pool=pool, overlap=True)
     plain = replace(setup, out=tmp_path / "plain", overlap=False)
 
@@ -108,7 +108,7 @@ def test_a_training_takes_real_steps_and_overlaps_slow_workers(trained: Setup, t
     assert [entry["step"] for entry in entries] == [1, 2, 3]
     assert {each["outcome"] for each in kept} >= {"right", "wrong"}
     assert not same(setup.folder("base") / "final", trained.folder("sft") / "final")
-    assert waited >= 3.0  # each of the three iterations waits for its workers
+    assert waited >= 1.5  # each of the three iterations waits for its workers
     print(f"asynchronous {overlapped:.1f} s, synchronous {waited:.1f} s")
 
 
