@@ -18,7 +18,7 @@ TABLE = Table(
         ("RouterDC", "routerdc:validation={validation}", "52.41; 840; 0.0056"),
     ),
     "Routers are fitted on 960 questions of the gym's training split. One call is enough there, and the words of a "
-    "question say its kind: so the nearest questions do better than the Conductor, unlike in the paper. Replies are "
+    "question say its kind: so both routers do better than the Conductor, unlike in the paper. Replies are "
     "one sentence long, so a larger context changes nothing. Prices are made up.",
 )
 
