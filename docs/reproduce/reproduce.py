@@ -35,7 +35,7 @@ class Training:
         start = out / "start"
         write_start(start, layers=self.layers)
         settings = [f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"]
-        sft = train("gym-sft", out / "sft", [*settings, f"train.stages.sft.max_steps={self.sft}"])
+        sft = train("gym-sft", out / "sft", [*settings, f"train.stages.sft.max_steps={self.sft}"])["sft"]
         train("gym", out / "grpo", [f"train.model={sft}", f"train.stages.base.max_steps={self.grpo}"])
         return out / "grpo"
 

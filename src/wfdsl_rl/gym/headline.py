@@ -1,8 +1,9 @@
 """One seed of the training on the gym, end to end: rows and model, SFT, GRPO, and what each was worth.
 
 `python -m wfdsl_rl.gym.headline FOLDER --seed 0` continues where it was interrupted. The table that it prints at
-the end compares the trained model with the one before GRPO, question by question, and with exact values: the best
-worker, the best workflow that is the same for all kinds, and the optimum.
+the end compares the trained models with the one before GRPO, question by question, and with exact values: the best
+worker, the best workflow that is the same for all kinds, and the optimum. With `--stages`, GRPO has the paper's three
+stages, and models are measured on pools that are drawn for each question, and in a second round.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl_rl.gym.optimum import MAX_STEPS, optimum
-from wfdsl_rl.gym.start import write_start
+from wfdsl_rl.gym.source import NAMED
+from wfdsl_rl.gym.start import NAMED_PROMPT, write_start
 
 
-def train(preset: str, out: Path, settings: Sequence[str]) -> Path:
-    """Train a preset, or continue it; the folder of the stage's model.
+def train(preset: str, out: Path, settings: Sequence[str]) -> dict[str, Path]:
+    """Train a preset, or continue it; the folder of each stage's model.
 
     Raises:
         CalledProcessError: the training failed; it has said why.
@@ -29,8 +32,7 @@ def train(preset: str, out: Path, settings: Sequence[str]) -> Path:
     begun = (out / "resolved.json").is_file()
     arguments = ["--resume", str(out)] if begun else [preset, *options, "--out", str(out)]
     subprocess.run([sys.executable, "-m", "wfdsl_rl.cli.train", *arguments], check=True)
-    (stage,) = {path.parent for path in out.glob("*/final")}
-    return stage / "final"
+    return {path.parent.name: path for path in out.glob("*/final")}
 
 
 def exact_values() -> dict[str, float]:
@@ -50,31 +52,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where everything is written, outside a checkout")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--layers", type=int, default=4, help="of the 30 that the model has (default: %(default)s)")
+    parser.add_argument("--stages", action="store_true", help="three stages: all workers, drawn pools, second rounds")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an option of GRPO")
     parser.add_argument(
         "--questions", type=int, default=2000, help="fresh ones, for the figures (default: %(default)s)"
     )
     args = parser.parse_args()
     folder = args.folder / f"seed{args.seed}"
-    start = folder / "start"
-    write_start(start, seed=args.seed)
-    seeded = [f"train.seed={args.seed}"]
-    sft = train(
-        "gym-sft",
-        folder / "sft",
-        [*seeded, f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"],
-    )
-    grpo = train("gym", folder / "grpo", [*seeded, f"train.model={sft}"])
+    start, seeded = folder / "start", f"train.seed={args.seed}"
+    write_start(start, layers=args.layers, seed=args.seed, stages=args.stages)
+    first = [seeded, f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"]
+    if args.stages:
+        first += [f"pool.use={NAMED}", f"conductor.prompt={NAMED_PROMPT}", "train.stages.sft.max_steps=400"]
+    models = train("gym-sft", folder / "sft", first)
+    preset = "gym-stages" if args.stages else "gym"
+    grpo = train(preset, folder / "grpo", [seeded, f"train.model={models['sft']}", *args.set])
 
-    from wfdsl_rl.gym.measure import gain, measure  # noqa: PLC0415  (torch, after the trainings)
+    from wfdsl_rl.gym.measure import Measured, gain, measure  # noqa: PLC0415  (torch, after the trainings)
 
+    trained = load_prompt(next(iter(grpo.values())))
     figures: dict[str, Any] = {"seed": args.seed, "exact": exact_values()}
     for name, temperature in (("as_trained", 1.0), ("greedy", 0.0)):
-        before, after = (
-            measure(str(model), questions=args.questions, seed=1000 + args.seed, temperature=temperature, max_steps=1)
-            for model in (sft, grpo)
-        )
-        difference, error = gain(before, after)
-        figures[name] = {"sft": before.to_dict(), "grpo": after.to_dict(), "gain": difference, "gain_error": error}
+        found: dict[str, Measured] = {}
+        for stage, model in (models | grpo).items():
+            found[stage] = measure(
+                str(model),
+                questions=args.questions,
+                seed=1000 + args.seed,
+                temperature=temperature,
+                max_steps=1 if trained is None else trained.max_steps,
+                sizes=(2, 3, 5, 7) if args.stages else (),
+            )
+        figures[name] = {stage: each.to_dict() for stage, each in found.items()}
+        for stage, each in found.items():
+            gained, error = gain(found["sft"], each)
+            figures[name][stage] |= {"gain": gained, "gain_error": error}
     text = json.dumps(figures, indent=2)
     (folder / "figures.json").write_text(text + "\n", encoding="utf-8")
     print(text)

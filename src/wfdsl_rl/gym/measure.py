@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from math import sqrt
 from pathlib import Path
+from random import Random
 from statistics import fmean, stdev
 from typing import Any, Final, TypeVar
 
@@ -24,11 +25,11 @@ import wfdsl
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
 from wfdsl_rl.gym.optimum import MAX_STEPS, right_chance
-from wfdsl_rl.gym.questions import KINDS, Kind, draw
-from wfdsl_rl.gym.source import NAME, pools
-from wfdsl_rl.gym.start import PROMPT
-from wfdsl_rl.gym.world import WORKERS, Role, role_of
-from wfdsl_rl.training.checkpoints import completions_of, ends_of, has_bfloat16, load_model
+from wfdsl_rl.gym.questions import KINDS, Item, Kind, draw
+from wfdsl_rl.gym.source import NAME, NAMED, pools
+from wfdsl_rl.gym.start import NAMED_PROMPT, PROMPT
+from wfdsl_rl.gym.world import RIGHT, WORKERS, Answer, Role, results_of, role_of
+from wfdsl_rl.training.checkpoints import completions_of, device, ends_of, has_bfloat16, load_model
 
 T = TypeVar("T")
 _TOKENS: Final = 80
@@ -47,6 +48,18 @@ class Asked:
     """The workers of its steps; none if it is not valid."""
     roles: tuple[Role, ...] = ()
     """What its steps do."""
+    offered: tuple[int, ...] = tuple(range(len(WORKERS)))
+    """The workers that could be chosen."""
+    revised: float | None = None
+    """The chance of a right answer after a second round; None: it was not asked for one."""
+    kept: float = 0.0
+    """The chance that the second round keeps the answer of the first."""
+
+    @property
+    def best_worker(self) -> float:
+        """What the best of the offered workers reaches, the same one for all kinds."""
+        best = max(self.offered, key=lambda worker: fmean(WORKERS[worker].solves))
+        return WORKERS[best].solves[KINDS.index(self.kind)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +72,7 @@ class Measured:
         """The figures as plain values."""
         kinds = {kind: [each for each in self.asked if each.kind == kind] for kind in KINDS}
         valid = [each for each in self.asked if each.workers]
-        return {
+        found: dict[str, Any] = {
             "questions": len(self.asked),
             "accuracy": fmean(each.value for each in self.asked),
             "standard_error": _error([each.value for each in self.asked]),
@@ -71,37 +84,134 @@ class Measured:
             },
             "roles": {kind: _shares(" ".join(each.roles) for each in found) for kind, found in kinds.items()},
         }
+        sizes = sorted({len(each.offered) for each in self.asked})
+        if len(sizes) > 1:
+            found["by_size"] = {size: self._of_size(size) for size in sizes}
+        if any(each.revised is not None for each in self.asked):
+            found["second_round"] = self._second_round(kinds)
+        return found
+
+    def _of_size(self, size: int) -> dict[str, Any]:
+        """Pools of so many workers: the model, their best worker, and what they reach with the best of each kind."""
+        some = [each for each in self.asked if len(each.offered) == size]
+        single = [max(WORKERS[at].solves[KINDS.index(each.kind)] for at in each.offered) for each in some]
+        over = [each.value - each.best_worker for each in some]
+        return {
+            "questions": len(some),
+            "accuracy": fmean(each.value for each in some),
+            "best_worker": fmean(each.best_worker for each in some),
+            "best_of_each_kind_in_one_call": fmean(single),
+            "over_best_worker": fmean(over),
+            "error": _error(over),
+        }
+
+    def _second_round(self, kinds: Mapping[Kind, Sequence[Asked]]) -> dict[str, Any]:
+        gains = [(each.revised or 0.0) - each.value for each in self.asked]
+        return {
+            "accuracy": fmean(each.revised or 0.0 for each in self.asked),
+            "gain": fmean(gains),
+            "gain_error": _error(gains),
+            "by_kind": {kind: fmean(each.revised or 0.0 for each in found) for kind, found in kinds.items()},
+            "kept": {kind: fmean(each.kept for each in found) for kind, found in kinds.items()},
+        }
 
 
 def measure(
-    model: str, *, questions: int, seed: int, max_steps: int = MAX_STEPS, temperature: float = 1.0, batch: int = 64
+    model: str,
+    *,
+    questions: int,
+    seed: int,
+    max_steps: int = MAX_STEPS,
+    temperature: float = 1.0,
+    sizes: Sequence[int] = (),
+    batch: int = 64,
 ) -> Measured:
-    """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy."""
+    """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy.
+
+    With sizes, each question offers so many of the named workers, in turns, drawn anew; and there is a second round.
+    """
     torch.manual_seed(seed)
-    tokenizer, network = load_model(model)
-    network.eval()
-    prompt, listing = Prompt.load(str(PROMPT)), WorkerListing.of(pools(NAME))
+    writer = _Writer(model, temperature, batch)
+    prompt = Prompt.load(str(NAMED_PROMPT if sizes else PROMPT))
     series = [draw(kind, "test", seed) for kind in KINDS]
     items = list(islice((next(each) for each in cycle(series)), questions))
-    asked: list[Asked] = []
-    ends = ends_of(tokenizer, network)
-    for at in range(0, len(items), batch):
-        chats = [list(prompt.ask(item.text, listing, max_steps=max_steps)) for item in items[at : at + batch]]
-        with torch.autocast("cpu", torch.bfloat16, has_bfloat16("cpu")):
-            _, rows, _ = completions_of(tokenizer, network, chats, 1, temperature=temperature, longest=_TOKENS)
-        for item, row in zip(items[at : at + batch], rows, strict=True):
-            text, ended = tokenizer.decode(row, skip_special_tokens=True), row[-1] in ends
-            asked.append(_valued(item.kind, text, max_steps, ended=ended))
-    return Measured(tuple(asked))
+    listings = [_listing(seed, at, sizes) for at in range(len(items))]
+    chats = [
+        list(prompt.ask(item.text, listing, max_steps=max_steps)) for item, listing in zip(items, listings, strict=True)
+    ]
+    first = zip(items, listings, writer.write(chats), strict=True)
+    asked = [_valued(item, listing, text, max_steps) for item, listing, text in first]
+    if not sizes:
+        return Measured(tuple(asked))
+
+    answers = [
+        (at, state, chance)
+        for at, each in enumerate(asked)
+        if len(each.workers) == 1
+        for chance, state in results_of(each.kind, each.workers[0], each.roles[0], ())
+        if isinstance(state, Answer)
+    ]
+    again = []
+    for at, state, _ in answers:
+        reply = f"The answer is {items[at].wrong[state.wrong - 1] if state.wrong else items[at].gold}."
+        said = {"role": "assistant", "content": asked[at].completion}
+        again.append([*chats[at], said, prompt.revise(reply, max_steps=max_steps, rounds_left=0)])
+    revised, kept = defaultdict[int, float](float), defaultdict[int, float](float)
+    for (at, state, chance), text in zip(answers, writer.write(again), strict=True):
+        read = wfdsl.analyze(text or "", pool=listings[at], max_steps=max_steps, recursion=True)
+        kept[at] += chance * read.passthrough
+        if read.workflow is None:  # the answer is kept; so it is by a revision that is not valid
+            revised[at] += chance * (state == RIGHT)
+        else:
+            revised[at] += chance * right_chance(listings[at].to_pool(read.workflow), asked[at].kind, state)
+    return Measured(tuple(replace(each, revised=revised[at], kept=kept[at]) for at, each in enumerate(asked)))
 
 
-def _valued(kind: Kind, completion: str, max_steps: int, *, ended: bool) -> Asked:
-    workflow = wfdsl.analyze(completion, pool=len(WORKERS), max_steps=max_steps).workflow if ended else None
-    if workflow is None:
-        return Asked(kind, completion, 0.0, ())
+def _listing(seed: int, number: int, sizes: Sequence[int]) -> WorkerListing:
+    """The workers that a question offers: all under their own numbers, or some in an order that is drawn."""
+    if not sizes:
+        return WorkerListing.of(pools(NAME))
+    size = sizes[number // len(KINDS) % len(sizes)]  # so that each kind meets each size
+    shown = Random(f"offered/{seed}/{number}").sample(range(len(WORKERS)), size)
+    return WorkerListing.of(pools(NAMED), dict(enumerate(shown)))
+
+
+class _Writer:
+    """A model that completes chats, some at a time."""
+
+    def __init__(self, model: str, temperature: float, batch: int) -> None:
+        self._tokenizer, network = load_model(model)
+        self._network, self._temperature, self._batch = network.to(device()).eval(), temperature, batch
+        self._ends = ends_of(self._tokenizer, network)
+
+    def write(self, chats: Sequence[Sequence[Mapping[str, Any]]]) -> list[str | None]:
+        """The completion of each; None for one that was cut."""
+        found: list[str | None] = []
+        for at in range(0, len(chats), self._batch):
+            with torch.autocast(device(), torch.bfloat16, has_bfloat16(device())):
+                _, rows, _ = completions_of(
+                    self._tokenizer,
+                    self._network,
+                    chats[at : at + self._batch],
+                    1,
+                    temperature=self._temperature,
+                    longest=_TOKENS,
+                )
+            for row in rows:
+                text = self._tokenizer.decode(row, skip_special_tokens=True)
+                found.append(text if row[-1] in self._ends else None)
+        return found
+
+
+def _valued(item: Item, listing: WorkerListing, completion: str | None, max_steps: int) -> Asked:
+    read = wfdsl.analyze(completion or "", pool=listing, max_steps=max_steps)
+    offered = tuple(listing.pool_indices.values())
+    if completion is None or read.workflow is None:
+        return Asked(item.kind, completion or "", 0.0, (), offered=offered)
+    workflow = listing.to_pool(read.workflow)
     workers = tuple(step.worker for step in workflow.steps if isinstance(step.worker, int))
     roles = tuple(role_of(step.subtask) for step in workflow.steps)
-    return Asked(kind, completion, right_chance(workflow, kind), workers, roles)
+    return Asked(item.kind, completion, right_chance(workflow, item.kind), workers, roles, offered)
 
 
 def _shares(values: Iterable[T]) -> dict[T, float]:
@@ -128,6 +238,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1000, help="which questions (default: %(default)s)")
     parser.add_argument("--max-steps", type=int, default=MAX_STEPS, help="of a workflow (default: %(default)s)")
     parser.add_argument("--temperature", type=float, default=1.0, help="0: greedy (default: %(default)s)")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[], help="of drawn pools of named workers")
     args = parser.parse_args()
     first: Measured | None = None
     for model in args.models:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
 
+from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Workflow
 from wfdsl_rl.gym.questions import KINDS, Kind
 from wfdsl_rl.gym.world import RIGHT, ROLES, WORKERS, Role, State, results_of, role_of
@@ -43,19 +44,27 @@ class Optimum(NamedTuple):
         return sum(best for best, _ in self.by_kind.values()) / len(self.by_kind)
 
 
-def right_chance(workflow: Workflow, kind: Kind) -> float:
-    """The chance that a workflow's answer to a question of a kind is right."""
+def right_chance(workflow: Workflow, kind: Kind, previous: State | None = None) -> float:
+    """The chance that a workflow's answer to a question of a kind is right.
+
+    `previous` is the answer of the round before, which steps with access to all see first.
+    """
+    before = () if previous is None else (previous,)
     steps = [
-        Step(step.worker, role_of(step.subtask), tuple(workflow.sees(at)))
+        Step(
+            step.worker,
+            role_of(step.subtask),
+            (*range(len(before) if step.access == ALL else 0), *(len(before) + seen for seen in workflow.sees(at))),
+        )
         for at, step in enumerate(workflow.steps)
         if isinstance(step.worker, int)
     ]
-    return value_of(steps, kind)
+    return value_of(steps, kind, before)
 
 
-def value_of(steps: Sequence[Step], kind: Kind) -> float:
-    """The chance of a right answer of some steps."""
-    spread: dict[tuple[State, ...], float] = {(): 1.0}
+def value_of(steps: Sequence[Step], kind: Kind, before: tuple[State, ...] = ()) -> float:
+    """The chance of a right answer of some steps, which may see what is there `before` them."""
+    spread: dict[tuple[State, ...], float] = {before: 1.0}
     for step in steps:
         later: defaultdict[tuple[State, ...], float] = defaultdict(float)
         for states, chance in spread.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Generic, TypeVar
@@ -18,14 +18,16 @@ from wfdsl_rl.gym.world import WORKERS, Worker
 
 T = TypeVar("T")
 NAME: Final = "gym/seven"
+NAMED: Final = "gym/named"
+"""The same workers, each described by its name: so that a choice can be learned where only some are offered."""
 _GRADED: Final[dict[Kind, GradedKind]] = {"sums": "math", "dates": "text", "words": "text", "animals": "choice"}
 
 
 class Named(Generic[T]):
     """What an entry point `gym` names: called with a name of the gym, it gives what is known under it."""
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
+    def __init__(self, known: Mapping[str, Callable[[], T]]) -> None:
+        self._known = known
 
     def __call__(self, name: str) -> T:
         """What the name stands for.
@@ -33,22 +35,27 @@ class Named(Generic[T]):
         Raises:
             UsageError: there is no such name.
         """
-        _require(name)
-        return self._make()
+        _require(name, self._known)
+        return self._known[name]()
 
     def names(self) -> tuple[str, ...]:
         """The names that can be asked for."""
-        return (NAME,)
+        return tuple(self._known)
 
 
 def _pool() -> Pool:
     description = "Seven simulated workers: a generalist, four specialists, one that checks and one that plans."
     settings = PoolSettings(name=NAME, description=description, conductor=NAME)
-    return Pool([_entry(worker) for worker in WORKERS], settings=settings)
+    return Pool([_entry(worker, worker.description) for worker in WORKERS], settings=settings)
 
 
-pools: Final = Named(_pool)
-conductors: Final = Named(lambda: Path(__file__).parent / "seven")
+def _named_pool() -> Pool:
+    settings = PoolSettings(name=NAMED, description=f"The workers of {NAME}, each described by its name.")
+    return Pool([_entry(worker, worker.name) for worker in WORKERS], settings=settings)
+
+
+pools: Final = Named({NAME: _pool, NAMED: _named_pool})
+conductors: Final = Named({NAME: lambda: Path(__file__).parent / "seven"})
 """The folder of the Conductor that comes with the package: a GGUF file, which llama.cpp runs without torch. `make
 headline` trains it."""
 
@@ -59,7 +66,7 @@ def tasks(name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[
     Raises:
         UsageError: there is no such name, split or kind.
     """
-    _require(name)
+    _require(name, (NAME,))
     chosen = split or "test"
     if chosen not in SPLITS:
         raise UsageError(f"the gym has no split {split!r}; it has {', '.join(SPLITS)}")
@@ -89,18 +96,18 @@ def _task(item: Item, name: str, split: str) -> Task:
     )
 
 
-def _entry(worker: Worker) -> WorkerEntry:
+def _entry(worker: Worker, description: str) -> WorkerEntry:
     return WorkerEntry(
         name=worker.name,
         provider=PROVIDER,
         model=worker.name,
-        description=worker.description,
+        description=description,
         tags=(SIMULATED,),
         prices=Prices(input=worker.usd / 4, output=worker.usd, source="made up, for simulated workers"),
         retries=0,
     )
 
 
-def _require(name: str) -> None:
-    if name != NAME:
-        raise UsageError(f"the gym has no {name!r}; it has {NAME}")
+def _require(name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise UsageError(f"the gym has no {name!r}; it has {', '.join(known)}")

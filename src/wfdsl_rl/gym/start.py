@@ -6,6 +6,10 @@ lists, a row says what kind of question it is, which worker solves it, and who e
 A model that chooses right after the name of the kind can learn a choice for each kind. One that chooses in
 `model_id = [` sees nearly the same before each choice, so that rewards move the choices of all kinds together. Prompts
 allow one, two or three steps, so that a training may begin with one and continue with three.
+
+With `--stages`, the rows are those of a training in the paper's three stages, with pools drawn at random and second
+rounds. A worker is described by its name there, and a row finds its number: `sums:birch 3`, `sums:check hazel 5`, or
+`sums:keep` before three empty lists.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -23,13 +27,16 @@ from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
 from wfdsl.installation import require_packages
 from wfdsl.language.completion import print_completion
+from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.protocols import Message
 from wfdsl.workers.model_folder import shipped_file
 from wfdsl_rl.gym.questions import KINDS, Kind, draw
-from wfdsl_rl.gym.source import NAME, pools
+from wfdsl_rl.gym.source import NAME, NAMED, pools
 from wfdsl_rl.gym.world import WORKERS, Role, role_of
 
 PROMPT: Final = Path(__file__).parent / "prompt.toml"
+NAMED_PROMPT: Final = Path(__file__).parent / "named.toml"
 _Shape: TypeAlias = tuple[tuple[Role, tuple[int, ...]], ...]
 SUBTASKS: Final[dict[Role, str]] = {
     "plan": "Make a plan.",
@@ -53,6 +60,8 @@ _SHAPES: Final[tuple[tuple[int, int, _Shape], ...]] = (
     (1, 3, (_SINGLE[0], _SINGLE[0], ("combine", (0, 1)))),
 )
 """How often in twenty rows, the limit of steps in the prompt, and the role and access of each step. Our choice."""
+_RIGHT_FIRST: Final = 0.6
+"""The share of first answers that are right, in rows with a second round. Our choice."""
 
 
 def sft_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -69,9 +78,49 @@ def sft_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
     for kind in list(KINDS) * per_kind:
         limit, workflow = next(flows[kind])
         asked = prompt.ask(next(series[kind]).text, listing, max_steps=limit)
-        written = f"{kind}:{_route(workflow)}\n{print_completion(workflow, compact=True)}".rstrip("\n")
+        written = f"{kind}:{_route(workflow)}\n{_lists(workflow)}"
         rows.append({"prompt": list(asked), "completion": [{"role": "assistant", "content": written}]})
     return rows
+
+
+def stage_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows of messages `prompt` and `completion` for a training in stages, kinds in turns.
+
+    Each offers two to seven workers under shuffled numbers. Of four rows two are a single call; one has a first round
+    already, and keeps its answer; one has it checked.
+
+    Args:
+        per_kind: How many rows of each kind of question.
+        seed: Which questions, workers and workflows.
+    """
+    prompt, pool = Prompt.load(str(NAMED_PROMPT)), pools(NAMED)
+    series, rows = {kind: draw(kind, "train", seed) for kind in KINDS}, []
+    for turn in range(per_kind):
+        for kind in KINDS:
+            rng, item = Random(f"stages/{seed}/{kind}/{turn}"), next(series[kind])
+            lead = _worker(f"{kind}/{seed}/{turn % 4}", turn // 4)
+            others = rng.sample([at for at in range(len(WORKERS)) if at != lead], rng.randint(1, len(WORKERS) - 1))
+            shown = rng.sample([lead, *others], len(others) + 1)
+            asked = list(prompt.ask(item.text, WorkerListing.of(pool, dict(enumerate(shown))), max_steps=1))
+            first = rng.choice(shown) if turn % 4 > 1 else lead
+            said = _said(f"{kind}:{WORKERS[first].name}", Step(shown.index(first), SUBTASKS["solve"]))
+            if turn % 4 > 1:
+                reply = f"The answer is {item.gold if rng.random() < _RIGHT_FIRST else rng.choice(item.wrong)}."
+                asked += [said, prompt.revise(reply, max_steps=1, rounds_left=0)]
+                check = Step(shown.index(lead), SUBTASKS["check"], ALL)
+                kept: Message = {"role": "assistant", "content": f"{kind}:keep\n{_lists(Workflow(()))}"}
+                said = kept if turn % 4 == 2 else _said(f"{kind}:check {WORKERS[lead].name}", check)
+            rows.append({"prompt": asked, "completion": [said]})
+    return rows
+
+
+def _said(thought: str, step: Step) -> Message:
+    """A completion of one step, after a thought that ends with the number of its worker."""
+    return {"role": "assistant", "content": f"{thought} {step.worker}\n{_lists(Workflow((step,)))}"}
+
+
+def _lists(workflow: Workflow) -> str:
+    return print_completion(workflow, compact=True).rstrip("\n")
 
 
 def _route(workflow: Workflow) -> str:
@@ -110,8 +159,9 @@ def _worker(place: str, turn: int) -> int:
     return order[at]
 
 
-def cut_model(folder: Path, layers: int) -> None:
-    """Write a part of SmolLM2-135M-Instruct as a model of its own: the first layers, and the tokens of the gym's texts.
+def cut_model(folder: Path, layers: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a part of SmolLM2-135M-Instruct as a model of its own: the first layers, and the tokens of its
+    questions and of rows for SFT.
 
     It reads and writes the texts of the gym in the same tokens, and other texts in smaller ones. Weights have 32 bits.
 
@@ -125,7 +175,6 @@ def cut_model(folder: Path, layers: int) -> None:
     from wfdsl_rl.training.checkpoints import read_gguf  # noqa: PLC0415
 
     tokenizer, config, weights = read_gguf(shipped_file())
-    rows = sft_rows(500)
     texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
     texts += [f"Question: {item.text}" for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
     kept = _cut_tokenizer(tokenizer, folder, {token for text in texts for token in tokenizer.tokenize(text)})
@@ -175,17 +224,18 @@ def _merged_from(token: str, ranks: Mapping[tuple[str, ...], int]) -> set[str]:
     return found
 
 
-def write_start(folder: Path, *, layers: int = 4, per_kind: int = 896, seed: int = 0) -> None:
-    """Write the model and the rows, unless they are there.
+def write_start(folder: Path, *, layers: int = 4, per_kind: int = 896, seed: int = 0, stages: bool = False) -> None:
+    """Write the model, unless it is there, and the rows; those of a training in stages if it is one.
 
     Raises:
         UsageError: the package with the model's weights is not installed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in sft_rows(per_kind, seed))
+    make = stage_rows if stages else sft_rows
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in make(per_kind, seed))
     (folder / "sft.jsonl").write_text("".join(lines), encoding="utf-8")
     if not (folder / "model" / "config.json").is_file():
-        cut_model(folder / "model", layers)
+        cut_model(folder / "model", layers, make(500))
 
 
 def main() -> None:
@@ -195,8 +245,9 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=4, help="of the 30 that the model has (default: %(default)s)")
     parser.add_argument("--rows", type=int, default=896, help="for each kind of question (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stages", action="store_true", help="rows with drawn pools and second rounds")
     args = parser.parse_args()
-    write_start(args.folder, layers=args.layers, per_kind=args.rows, seed=args.seed)
+    write_start(args.folder, layers=args.layers, per_kind=args.rows, seed=args.seed, stages=args.stages)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,7 @@ def device() -> Literal["cpu", "cuda"]:
 def has_bfloat16(where: Literal["cpu", "cuda"]) -> bool:
     """Whether passes on a device are computed in bfloat16: on GPUs, and on CPUs with instructions for it. One without
     them took 60 times as long for a product of matrices as in 32 bits."""
-    known = torch.cpu.get_capabilities()
-    return where == "cuda" or bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+    return where == "cuda" or any(torch.cpu.get_capabilities().get(name) for name in ("avx512_bf16", "amx_bf16"))
 
 
 def load_model(model: str) -> tuple[Any, Any]:

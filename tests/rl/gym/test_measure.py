@@ -12,7 +12,7 @@ from wfdsl.workers.model_folder import shipped_file
 from wfdsl_rl.gym.headline import exact_values
 from wfdsl_rl.gym.measure import Asked, Measured, gain, measure
 from wfdsl_rl.gym.questions import KINDS, SPLITS, draw
-from wfdsl_rl.gym.start import cut_model
+from wfdsl_rl.gym.start import cut_model, sft_rows
 
 pytestmark = pytest.mark.local
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.local
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of one layer."""
     folder = tmp_path_factory.mktemp("cut") / "model"
-    cut_model(folder, 1)
+    cut_model(folder, 1, sft_rows(500))
     return folder
 
 
@@ -48,6 +48,22 @@ def test_a_gain_is_paired_by_question() -> None:
     difference, error = gain(before, after)
     assert difference == pytest.approx(0.1)
     assert error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_figures_of_drawn_pools_and_second_rounds() -> None:
+    two = [Asked(kind, "", 0.5, (1,), ("solve",), (0, 1), revised=0.6) for kind in KINDS]  # alder is the best of two
+    three = [Asked(kind, "", 0.4, (1,), ("solve",), (1, 3, 4), revised=0.4, kept=1.0) for kind in KINDS]
+    found = Measured((*two, *three)).to_dict()
+    assert found["by_size"][2]["over_best_worker"] == pytest.approx(0.5 - 0.45)
+    assert found["by_size"][3]["best_of_each_kind_in_one_call"] == pytest.approx((0.76 + 0.32 + 0.90 + 0.92) / 4)
+    assert found["second_round"]["gain"] == pytest.approx(0.05)
+    assert found["second_round"]["kept"] == dict.fromkeys(KINDS, 0.5)
+
+
+def test_a_model_is_measured_on_drawn_pools(folder: Path) -> None:
+    found = measure(str(folder), questions=16, seed=1, max_steps=1, sizes=(2, 5)).to_dict()
+    assert {size: each["questions"] for size, each in found["by_size"].items()} == {2: 8, 5: 8}
+    assert found["second_round"]["gain"] == 0.0
 
 
 def test_exact_values_are_in_order() -> None:

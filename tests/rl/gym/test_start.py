@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 import wfdsl
 from wfdsl.errors import UsageError
+from wfdsl.language.tree import ALL
 from wfdsl_rl.gym.questions import KINDS
-from wfdsl_rl.gym.start import sft_rows
+from wfdsl_rl.gym.start import sft_rows, stage_rows
 from wfdsl_rl.gym.world import WORKERS, role_of
 from wfdsl_rl.training.data import read_rows
 
@@ -40,6 +42,23 @@ def test_rows_are_valid_and_balanced_by_kind_shape_and_place() -> None:
     for found in list(workers):
         counts = [workers[(*found[:3], worker)] for worker in range(len(WORKERS))]
         assert len(set(counts)) == 1
+
+
+def test_rows_of_stages_offer_some_workers_and_revise() -> None:
+    rows, leads = stage_rows(4 * len(WORKERS)), Counter[tuple[str, int, str]]()
+    for at, row in enumerate(rows):
+        kind, turn, text = KINDS[at % len(KINDS)], at // len(KINDS) % 4, row["completion"][0]["content"]
+        listed = re.findall(r"^(\w+) (\d+)$", row["prompt"][1]["content"], re.MULTILINE)
+        assert [number for _, number in listed] == [str(number) for number in range(len(listed))]
+        checked = wfdsl.analyze(text, pool=len(listed), max_steps=1, recursion=turn > 1)
+        assert checked.ok
+        assert (len(row["prompt"]), checked.passthrough) == (4 if turn > 1 else 2, turn == 2)
+        for step in checked.workflow or ():
+            name = listed[int(step.worker)][0]
+            thought = f"{kind}:{'check ' * (turn == 3)}{name} {step.worker}"
+            assert (text.partition("\n")[0], step.access) == (thought, ALL if turn == 3 else ())
+            leads[kind, turn, name] += 1
+    assert set(leads.values()) == {1}
 
 
 def test_rows_of_a_file(tmp_path: Path) -> None:

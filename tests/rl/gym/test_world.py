@@ -85,6 +85,18 @@ async def test_enumeration_equals_simulation() -> None:
     reward.close()
 
 
+async def test_second_rounds_are_enumerated_as_they_are_simulated() -> None:
+    check, pool, right, expected = Workflow((Step(5, "Check the answer.", "all"),)), Pool.load("gym/seven"), 0, 0.0
+    items = list(islice(draw("sums", "train", 3), 400))
+    for at, item in enumerate(items):
+        state = Answer(at % 3)  # a right answer, or one of two wrong ones
+        previous = ("Solve it.", f"The answer is {item.wrong[state.wrong - 1] if state.wrong else item.gold}.")
+        run = await wfdsl.run(check, item.text, pool, previous=previous, sample_id=str(at))
+        right += run.answer == f"The answer is {item.gold}."
+        expected += right_chance(check, "sums", state)
+    assert abs(right - expected) < 4 * math.sqrt(len(items) / 4)
+
+
 def test_prizes(best: Optimum) -> None:
     single = optimum(1)
     assert best.value - single.constant[0] >= 0.12  # over the best worker

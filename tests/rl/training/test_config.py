@@ -45,7 +45,15 @@ def test_the_estimate_uses_the_papers_steps_tokens_and_cost() -> None:
 
 
 def test_presets_are_those_that_the_documentation_names_and_whole() -> None:
-    assert preset_names() == ("gym", "gym-sft", "paper-3b", "paper-7b", "qwen2.5-0.5b-lora", "smollm2-135m")
+    assert preset_names() == (
+        "gym",
+        "gym-sft",
+        "gym-stages",
+        "paper-3b",
+        "paper-7b",
+        "qwen2.5-0.5b-lora",
+        "smollm2-135m",
+    )
     for plan in map(read_plan, preset_names()):
         assert plan.train.stages
         assert json.loads(json.dumps(plan.resolved()))["train"]["tasks"] == plan.train.tasks
