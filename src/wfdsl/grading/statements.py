@@ -235,7 +235,7 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
         return Statement(sentence, said) if said and is_told else None
     if named and named not in letters:
         return Statement(sentence, "")
-    is_stated = is_told or named or not others or clause[_verb(clause) + 1].type == "LETTER"
+    is_stated = is_told or named or not others or _types(clause[_verb(clause) + 1 :][:1]) == {"LETTER"}
     return Statement(sentence, ", ".join(letters)) if is_stated else None
 
 
