@@ -21,11 +21,11 @@ EQUAL = [
     ("(3,6)", "(x,y)=(3,6)"), (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "[[1,2],[3,4]]"), ("52_8", "52_{8}"),
     (r"864\text{ inches}^2", r"864\text{ square inches}"), (r"16\pi", r"16\pi\text{ cm}^2"),
     (r"10:05\text{ a.m.}", "10:05 am"), ("10:05", "10:05 pm"), ("$5", "5 dollars"), ("5", "5 €"),
-    (r"\sin^2(x)+\cos^2(x)+y", "y+1"),
+    (r"\sin^2(x)+\cos^2(x)+y", "y+1"), ("5 mph", "5 miles per hour"), (r"[2,\infty)", r"x\geqslant 2"),
 ]  # fmt: skip
 UNEQUAL = [
     ("5", "2x = 10"), ("5", r"x \ne 5"), ("5", "6 = 5"), ("5", r"5 \approx 6"), ("5", "5_8"),
-    ("5", r"5\text{ plus one}"),
+    ("5", r"5\text{ plus one}"), ("a<b+c", r"a\le b+c"), ("5 m", "5 ms"),
     ("5", r"5\text{ or more}"), ("5", "(5,6)"), ("5", ""), ("68", "68\\%"),
     (r"\frac{1}{3}", "0.33"), (r"9\pi", "28.27"),
     (r"\frac{1}{20!}", r"\frac{1}{21!}"), ("e^{-40}", "e^{-41}"), (r"\ln(10^{30})", r"\ln(10^{30}+1)"),
@@ -86,7 +86,7 @@ async def test_any_of_several_accepted_answers_and_a_yes_with_its_reason_are_rig
     ("reply", "extracted"),
     [
         ("The answer is 7. \\boxed{8}", "8"), ("\\boxed{8}. So the answer is 7.", "7"), ("#### 8", "8"),
-        ("<answer>8</answer>", "8"), ('{"answer": "8"}', "8"), ("因此答案是8。", "8"), ("答えは8です。", "8"),
+        ("<answer>\n8\n</answer>", "8"), ('{"answer": "8"}', "8"), ("因此答案是8。", "8"), ("答えは8です。", "8"),
         ("The answer is 7. No, it is 8.", "8"), ("It is not 7 but 8.", "8"), ("<think>7</think>The answer is 8.", "8"),
         ("The answer is 8. It had 3 parts.", "8"), ("Error 8", None), ("The answer is on page 8.", None),
         ("The answer is not 8.", None), ("The answer is 8. Wait, scratch that.", None), ("\\boxed{8", None),

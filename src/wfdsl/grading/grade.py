@@ -79,8 +79,7 @@ def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict
         return Verdict("unjudged", answer, f"the gold answer {gold!r} is not one of the options", rule="letters")
     if set(re.findall(r"[A-Z]", answer)) == wanted:
         return Verdict("right", answer, f"it is {', '.join(sorted(wanted))}", rule="letters")
-    said = answer or "a letter with the text of another option"
-    return Verdict("wrong", answer, f"{said} is not {', '.join(sorted(wanted))}", rule="letters")
+    return Verdict("wrong", answer, f"{answer} is not {', '.join(sorted(wanted))}", rule="letters")
 
 
 async def _grade_custom(task: Task, text: str) -> Verdict:

@@ -341,7 +341,7 @@ def _cjk(text: str) -> int:
 def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
     rest = re.sub(r"^(?:square|sq\.?) (\w+)$|^(\w+) ?\^ ?\{?2\}?$", r"\1\2²", rest.strip(" ."))
-    name = "/".join(map(_short, re.split(r"\s*/\s*|\s+per\s+", rest)))
+    name = _short("/".join(map(_short, re.split(r"\s*/\s*|\s+per\s+", rest))))
     is_letter = len(rest) == 1 and rest.isascii() and rest.isalpha()
     if not name or (name.removesuffix("²") in _KNOWN and (is_apart or not is_letter)):
         return name

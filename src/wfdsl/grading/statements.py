@@ -200,6 +200,11 @@ def _is_told(clause: list[Token]) -> bool:
     return "HEAD" in _types(clause[: max(_verb(clause), 0)]) or bool(_types(clause) & {"LABEL", "LETTER"})
 
 
+def _is_phrase(clause: list[Token]) -> bool:
+    """Whether a clause only says where or when, after another one: `at x = 3`."""
+    return clause[0].type == "PREP" and _verb(clause) < 0 and clause[0].start_pos != 0
+
+
 def _is_doubted(clause: list[Token]) -> bool:
     """Whether a clause denies, doubts or asks, or is cut off."""
     return bool(_types(clause) & _DOUBTS) or clause[-1].type in ("BE", "PREP")
@@ -230,7 +235,7 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
         return Statement(sentence, said) if said and is_told else None
     if named and named not in letters:
         return Statement(sentence, "")
-    is_stated = is_told or named or not others or clause[_verb(clause) + 1].type == "LETTER"
+    is_stated = is_told or named or not others or _types(clause[_verb(clause) + 1 :][:1]) == {"LETTER"}
     return Statement(sentence, ", ".join(letters)) if is_stated else None
 
 
@@ -273,7 +278,8 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     clauses = (
         (said, one) for said in reversed(left) for one in reversed(_clauses(_tokens(said.rstrip(" .。!"), asked)))
     )
-    said, clause = next(((said, one) for said, one in clauses if _VALUES & _types(one)), ("", []))
+    valued = ((said, one) for said, one in clauses if _VALUES & _types(one) and not _is_phrase(one))
+    said, clause = next(valued, ("", []))
     value = "" if not clause or _is_doubted(clause) else _only_value(clause, said, asked)
     return Statement(said, value, is_claim=True) if value else None
 
