@@ -132,6 +132,7 @@ def test_one_of_several_processes_scores(trained: Setup, tmp_path: Path, monkeyp
         ({"scale_rewards": "batch"}, "scale_rewards"),
         ({"forced": 0.5}, "forced"),
         ({"trl": {"loss_type": "dapo"}}, 'AsyncGRPOConfig has no key "loss_type"'),
+        ({"trl": {"max_staleness": "few"}}, "train.trl.max_staleness"),
         ({"prefix_cache": True}, "train.prefix_cache"),
     ],
 )
