@@ -39,8 +39,7 @@ model = "ann"
 name = "bob"
 model = "bob"
 """
-post = partial(httpx2.post, timeout=60.0, verify=False)
-get = partial(httpx2.get, timeout=60.0, verify=False)
+post, get = partial(httpx2.post, timeout=60.0, verify=False), partial(httpx2.get, timeout=60.0, verify=False)
 """Requests that wait on a busy machine, and read no certificates."""
 FLOW = 'step plan by ann: "Plan it."\nstep solve by bob sees plan: "Solve it now."\n'
 CALL_USD = 10 * 1000e-6 + 2 * 2000e-6

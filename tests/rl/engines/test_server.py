@@ -266,7 +266,7 @@ def test_a_run_that_has_begun_is_finished_before_the_server_ends_although_its_cl
     eventually(lambda: "wfdsl_requests_in_progress 0.0" in get(f"{server.url}/metrics").text)
     server.process.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
-        server.process.wait(2)
+        server.process.wait(0.5)
     provider.going.set()
     assert server.stop() == 0
 
