@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
@@ -30,36 +32,23 @@ class Ended(NamedTuple):
     stderr: str
 
 
-class Program(NamedTuple):
-    """A program that was started; one runs at a time."""
-
-    folder: Path
-    pid: int
-
-    def wait(self) -> Ended:
-        """Wait for its end."""
-        said = ((self.folder / name).read_text("utf-8") for name in ("stdout", "stderr"))
-        return Ended(_next_number(), *said)
-
-
-def start(folder: Path, *words: str, env: Mapping[str, str] = os.environ) -> Program:
-    """Start `python WORDS` in a folder: a script, or `-m` and a module."""
-    pipe = _forks().stdin
-    assert pipe is not None
-    pipe.write(json.dumps([str(folder), dict(env), words]) + "\n")
-    pipe.flush()
-    return Program(folder, _next_number())
-
-
-def python(folder: Path, *words: str, env: Mapping[str, str] = os.environ) -> Ended:
-    """Run a program until it ends."""
-    return start(folder, *words, env=env).wait()
-
-
-def _next_number() -> int:
-    pipe = _forks().stdout
-    assert pipe is not None
-    return int(pipe.readline())
+def python(
+    folder: Path, *words: str, env: Mapping[str, str] = os.environ, kill_when: Callable[[], bool] | None = None
+) -> Ended:
+    """Run `python WORDS` in a folder: a script, or `-m` and a module. It may be killed when something has happened."""
+    to, back = _forks().stdin, _forks().stdout
+    assert to is not None
+    assert back is not None
+    to.write(json.dumps([str(folder), dict(env), words]) + "\n")
+    to.flush()
+    pid = int(back.readline())
+    while kill_when and Path(f"/proc/{pid}").exists():
+        if kill_when():
+            os.kill(pid, signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    code = int(back.readline())
+    return Ended(code, *((folder / name).read_text("utf-8") for name in ("stdout", "stderr")))
 
 
 @cache
