@@ -23,7 +23,8 @@ PARIS = (("weather", '{"city": "Paris"}'), ("weather", '{"city": "Rome"}'))
 
 
 def create(server: ServerProcess, messages: Any = ASK, *, model: str = "two", key: str = "none", **more: Any) -> Any:
-    return server.client_of(key).chat.completions.create(model=model, messages=messages, tools=[TOOL], **more)
+    client = openai.OpenAI(base_url=server.url, api_key=key, max_retries=0, timeout=60)
+    return client.chat.completions.create(model=model, messages=messages, tools=[TOOL], **more)
 
 
 def answered(reply: Any, *results: str) -> list[Any]:

@@ -67,7 +67,7 @@ def test_evaluations_are_found_in_folders_below_and_one_that_is_damaged_is_named
     assert '<a href="/view/evaluations/e1">e1</a>' in page
     assert str(folder) in page
     assert '<a href="/view/evaluations" aria-current="page">Evaluations</a>' in page
-    assert "is not a manifest of an evaluation" in page
+    assert str(other / "manifest.json") in page
     assert client.get("/view/evaluations/e2").status_code == 404
 
 
