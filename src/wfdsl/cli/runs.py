@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wfdsl.cli.display.streams import terminal_width, visible
 from wfdsl.cli.options import (
@@ -50,6 +50,8 @@ if TYPE_CHECKING:  # start-up time
     from wfdsl.interpreter.running import RunOptions
     from wfdsl.interpreter.worker_profile import RunEstimate
     from wfdsl.workers.pool import Pool
+
+    _Asked: TypeAlias = tuple[RunRequest, Pool, Policy | None]
 
 EXAMPLES = (
     "wfdsl runs --status failed --limit 5",
@@ -243,7 +245,7 @@ def _resume(path: Path, args: argparse.Namespace) -> int:
         charge = f"up to {call.tokens} tokens" + (f", {dollars(call.usd)}" if call.usd else "")
         where = "/".join(map(str, call.path))
         print_now(f"step {where}, {call.worker_name}: was in flight; stays charged at {charge}")
-    return _continue(path, before.id, experiment, args)
+    return _continue(path, before.id, _asked_again(path, before.id, experiment), experiment, args)
 
 
 def _redo(path: Path, args: argparse.Namespace) -> int:
@@ -256,7 +258,7 @@ def _redo(path: Path, args: argparse.Namespace) -> int:
     from wfdsl.cli.run import show_estimate
     from wfdsl.conductor.conductor import Conductor
     from wfdsl.interpreter.execution import require_runnable
-    from wfdsl.interpreter.journal_reading import full_id
+    from wfdsl.interpreter.journal_reading import full_id, request_of
     from wfdsl.interpreter.redoing import prepare_redo
 
     require_no_parameters(args, _KEPT)
@@ -276,13 +278,12 @@ def _redo(path: Path, args: argparse.Namespace) -> int:
         return 0
     if not args.quiet:
         print_now(_told(prepared, found, has_later=has_later))
-    return _continue(path, prepared.start(path), experiment, args)
+    new_id = prepared.start(path)
+    return _continue(path, new_id, (request_of(path, new_id), pool, policy), experiment, args)
 
 
-def _asked_again(path: Path, run_id: str, experiment: Experiment) -> tuple[RunRequest, Pool, Policy | None]:
-    """What a run was asked, the workers that continue it, and who answers: a Conductor or a policy of one's own; None:
-    a workflow does.
-    """
+def _asked_again(path: Path, run_id: str, experiment: Experiment) -> _Asked:
+    """What a run was asked, its workers, and who answers: a Conductor or an own policy; None: a workflow does."""
     from wfdsl.conductor.named import conductor_of_run, own_policy
     from wfdsl.conductor.policy import ROOT_WORKFLOW
     from wfdsl.interpreter.journal_reading import request_of
@@ -295,13 +296,13 @@ def _asked_again(path: Path, run_id: str, experiment: Experiment) -> tuple[RunRe
     return request, pool, conductor_of_run(request, experiment.conductor, pool) if is_rooted else None
 
 
-def _continue(path: Path, run_id: str, experiment: Experiment, args: argparse.Namespace) -> int:
+def _continue(path: Path, run_id: str, asked: _Asked, experiment: Experiment, args: argparse.Namespace) -> int:
     """Continue the run and print its answer."""
     from wfdsl.cli.display.live import followed
     from wfdsl.conductor.policy import resume_policy
     from wfdsl.interpreter.running import resume
 
-    request, pool, policy = _asked_again(path, run_id, experiment)
+    request, pool, policy = asked
     set_now = not_default(experiment.run)  # others stay as they were
     options: dict[str, Any] = {
         "journal": path,
