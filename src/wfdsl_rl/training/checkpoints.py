@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import torch
 import transformers
-from peft import AutoPeftModelForCausalLM
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
@@ -114,6 +113,8 @@ def read_gguf(file: Path) -> tuple[Any, Any]:
 
 def load_merged(folder: Path) -> Any:
     """The network of a folder with adapters, merged into its weights in 32 bits."""
+    from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (its import takes seconds, and few need it)
+
     return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
 
 

@@ -247,25 +247,22 @@ class FirstRounds:
 
     async def _second_rounds(self, rows: Sequence[Row]) -> list[Row]:
         @cache
-        def kept(row: int) -> list[Row]:
-            path = self._samples / f"step-{row // self._stage.prompts_per_step:06d}.jsonl.gz"
-            return [sample for sample in read_samples(path) if sample["row"] == row]
+        def kept(step: int) -> list[Row]:
+            return read_samples(self._samples / f"step-{step:06d}.jsonl.gz")
 
         seen, made = Counter[int](), []
         for row in rows:
             place, first = seen[row["row"]], row["revises"]
             seen[row["row"]] += 1
-            if first is None:
-                made.append(row)
-            else:
-                made.append(self._second(row, [*kept(first)[place:], *kept(first)[:place]]))
+            made.append(row if first is None else self._second(row, place, kept(first // self._stage.prompts_per_step)))
         return made
 
-    def _second(self, row: Row, rounds: Sequence[Row]) -> Row:
-        """The row of a second round, of the first one of these first rounds that has an answer.
-
-        Without any answer to revise, it is a first round.
+    def _second(self, row: Row, place: int, samples: Sequence[Row]) -> Row:
+        """The row of a second round, of the first round at a place among the samples of its iteration, or of the next
+        one that has an answer. Without any answer to revise, it is a first round.
         """
+        own = [each for each in samples if each["row"] == row["revises"]]
+        rounds = (*own[place:], *own[:place])
         first = next((each for each in rounds if each["workflow"] is not None and each["answer"] is not None), None)
         if first is None:
             return {**row, "weight": self._stage.discount}
