@@ -72,6 +72,7 @@ def main() -> None:
     from wfdsl_rl.gym.measure import Measured, gain, measure  # noqa: PLC0415  (torch, after the trainings)
 
     trained = load_prompt(next(iter(grpo.values())))
+    assert trained is not None  # each stage writes it
     figures: dict[str, Any] = {"seed": args.seed, "exact": exact_values()}
     for name, temperature in (("as_trained", 1.0), ("greedy", 0.0)):
         found: dict[str, Measured] = {}
@@ -81,7 +82,7 @@ def main() -> None:
                 questions=args.questions,
                 seed=1000 + args.seed,
                 temperature=temperature,
-                max_steps=1 if trained is None else trained.max_steps,
+                max_steps=trained.max_steps,
                 sizes=(2, 3, 5, 7) if args.stages else (),
             )
         figures[name] = {stage: each.to_dict() for stage, each in found.items()}

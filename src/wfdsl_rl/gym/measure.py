@@ -24,10 +24,13 @@ import torch
 import wfdsl
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.protocols import Message
+from wfdsl.workers.pool import Pool
 from wfdsl_rl.gym.optimum import MAX_STEPS, right_chance
 from wfdsl_rl.gym.questions import KINDS, Item, Kind, draw
 from wfdsl_rl.gym.source import NAME, NAMED, pools
 from wfdsl_rl.gym.start import NAMED_PROMPT, PROMPT
+from wfdsl_rl.gym.workers import text_of
 from wfdsl_rl.gym.world import RIGHT, WORKERS, Answer, Role, results_of, role_of
 from wfdsl_rl.training.checkpoints import completions_of, device, ends_of, has_bfloat16, load_model
 
@@ -128,52 +131,59 @@ def measure(
 ) -> Measured:
     """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy.
 
-    With sizes, each question offers so many of the named workers, in turns, drawn anew; and there is a second round.
+    With sizes, each question offers so many of the named workers, in turns, drawn for it; and there is a second round.
     """
     torch.manual_seed(seed)
     writer = _Writer(model, temperature, batch)
-    prompt = Prompt.load(str(NAMED_PROMPT if sizes else PROMPT))
+    prompt, pool = Prompt.load(str(NAMED_PROMPT if sizes else PROMPT)), pools(NAMED if sizes else NAME)
     series = [draw(kind, "test", seed) for kind in KINDS]
     items = list(islice((next(each) for each in cycle(series)), questions))
-    listings = [_listing(seed, at, sizes) for at in range(len(items))]
+    listings = [_listing(pool, seed, at, sizes) for at in range(len(items))]
     chats = [
         list(prompt.ask(item.text, listing, max_steps=max_steps)) for item, listing in zip(items, listings, strict=True)
     ]
     first = zip(items, listings, writer.write(chats), strict=True)
     asked = [_valued(item, listing, text, max_steps) for item, listing, text in first]
-    if not sizes:
-        return Measured(tuple(asked))
+    if sizes:
+        asked = _revised(writer, prompt, list(zip(items, listings, chats, asked, strict=True)), max_steps)
+    return Measured(tuple(asked))
 
-    answers = [
-        (at, state, chance)
-        for at, each in enumerate(asked)
-        if len(each.workers) == 1
-        for chance, state in results_of(each.kind, each.workers[0], each.roles[0], ())
-        if isinstance(state, Answer)
-    ]
-    again = []
-    for at, state, _ in answers:
-        reply = f"The answer is {items[at].wrong[state.wrong - 1] if state.wrong else items[at].gold}."
-        said = {"role": "assistant", "content": asked[at].completion}
-        again.append([*chats[at], said, prompt.revise(reply, max_steps=max_steps, rounds_left=0)])
+
+def _revised(
+    writer: _Writer,
+    prompt: Prompt,
+    rounds: Sequence[tuple[Item, WorkerListing, Sequence[Message], Asked]],
+    max_steps: int,
+) -> list[Asked]:
+    """The same with second rounds: one after each answer that a first round of one step may come to."""
+    answers, again = [], []
+    for at, (item, _, chat, first) in enumerate(rounds):
+        if len(first.workers) == 1:
+            for chance, state in results_of(first.kind, first.workers[0], first.roles[0], ()):
+                if isinstance(state, Answer):
+                    said: Message = {"role": "assistant", "content": first.completion}
+                    revise = prompt.revise(text_of(state, item), max_steps=max_steps, rounds_left=0)
+                    answers.append((at, state, chance))
+                    again.append([*chat, said, revise])
     revised, kept = defaultdict[int, float](float), defaultdict[int, float](float)
     for (at, state, chance), text in zip(answers, writer.write(again), strict=True):
-        read = wfdsl.analyze(text or "", pool=listings[at], max_steps=max_steps, recursion=True)
+        _, listing, _, first = rounds[at]
+        read = wfdsl.analyze(text or "", pool=listing, max_steps=max_steps, recursion=True)
         kept[at] += chance * read.passthrough
         if read.workflow is None:  # the answer is kept; so it is by a revision that is not valid
             revised[at] += chance * (state == RIGHT)
         else:
-            revised[at] += chance * right_chance(listings[at].to_pool(read.workflow), asked[at].kind, state)
-    return Measured(tuple(replace(each, revised=revised[at], kept=kept[at]) for at, each in enumerate(asked)))
+            revised[at] += chance * right_chance(listing.to_pool(read.workflow), first.kind, state)
+    return [replace(first, revised=revised[at], kept=kept[at]) for at, (_, _, _, first) in enumerate(rounds)]
 
 
-def _listing(seed: int, number: int, sizes: Sequence[int]) -> WorkerListing:
+def _listing(pool: Pool, seed: int, number: int, sizes: Sequence[int]) -> WorkerListing:
     """The workers that a question offers: all under their own numbers, or some in an order that is drawn."""
     if not sizes:
-        return WorkerListing.of(pools(NAME))
+        return WorkerListing.of(pool)
     size = sizes[number // len(KINDS) % len(sizes)]  # so that each kind meets each size
     shown = Random(f"offered/{seed}/{number}").sample(range(len(WORKERS)), size)
-    return WorkerListing.of(pools(NAMED), dict(enumerate(shown)))
+    return WorkerListing.of(pool, dict(enumerate(shown)))
 
 
 class _Writer:

@@ -33,7 +33,8 @@ from wfdsl.protocols import Message
 from wfdsl.workers.model_folder import shipped_file
 from wfdsl_rl.gym.questions import KINDS, Kind, draw
 from wfdsl_rl.gym.source import NAME, NAMED, pools
-from wfdsl_rl.gym.world import WORKERS, Role, role_of
+from wfdsl_rl.gym.workers import text_of
+from wfdsl_rl.gym.world import WORKERS, Answer, Role, role_of
 
 PROMPT: Final = Path(__file__).parent / "prompt.toml"
 NAMED_PROMPT: Final = Path(__file__).parent / "named.toml"
@@ -105,8 +106,8 @@ def stage_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
             first = rng.choice(shown) if turn % 4 > 1 else lead
             said = _said(f"{kind}:{WORKERS[first].name}", Step(shown.index(first), SUBTASKS["solve"]))
             if turn % 4 > 1:
-                reply = f"The answer is {item.gold if rng.random() < _RIGHT_FIRST else rng.choice(item.wrong)}."
-                asked += [said, prompt.revise(reply, max_steps=1, rounds_left=0)]
+                answer = Answer(0 if rng.random() < _RIGHT_FIRST else 1 + rng.randrange(len(item.wrong)))
+                asked += [said, prompt.revise(text_of(answer, item), max_steps=1, rounds_left=0)]
                 check = Step(shown.index(lead), SUBTASKS["check"], ALL)
                 kept: Message = {"role": "assistant", "content": f"{kind}:keep\n{_lists(Workflow(()))}"}
                 said = kept if turn % 4 == 2 else _said(f"{kind}:check {WORKERS[lead].name}", check)

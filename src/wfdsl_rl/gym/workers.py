@@ -78,7 +78,7 @@ class SimulatedWorker:
         replies = [message["content"] for message in call.messages if message["role"] == "assistant"]
         seen = tuple(state for state in (_state_of(each, item) for each in replies) if state is not None)
         state = self._drawn(call, item, seen)
-        written = _text_of(state, item)
+        written = text_of(state, item)
         usage = Usage(
             sum(len(each) for each in (*users, *replies)) // _CHARS_PER_TOKEN, len(written) // _CHARS_PER_TOKEN
         )
@@ -104,7 +104,7 @@ def _uniform(key: str) -> float:
     return int.from_bytes(hashlib.blake2b(key.encode(errors="replace"), digest_size=7).digest(), "big") / 2**56
 
 
-def _text_of(state: State, item: Item) -> str:
+def text_of(state: State, item: Item) -> str:
     """What a worker writes."""
     if isinstance(state, Plan):
         return _PLANS[state.good]
