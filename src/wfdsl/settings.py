@@ -249,11 +249,10 @@ def from_toml(field: Option, value: Any, place: str) -> Any:
 
 def to_table(table: Any) -> dict[str, Any]:
     """A table as plain values, for TOML, JSON and manifests; options that are None are left out."""
-    values = {field.name: getattr(table, field.name) for field in options_of(type(table))}
     return {
-        name: to_table(value) if isinstance(value, Table) else list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-        if value is not None
+        field.name: to_table(value) if isinstance(value, Table) else list(value) if isinstance(value, tuple) else value
+        for field in options_of(type(table))
+        if (value := getattr(table, field.name)) is not None
     }
 
 

@@ -73,6 +73,7 @@ class BudgetTracker:
     ) -> None:
         """`within` tracks a larger budget, which has to cover every amount, too."""
         self.budget = budget
+        self.limits = (budget.calls, budget.tokens, budget.usd)
         self.spent = self._taken = spent
         """What has been settled; and what has been settled or is reserved."""
         self._most = BudgetUsage(
@@ -91,12 +92,12 @@ class BudgetTracker:
         Raises:
             BudgetSpent: it does not fit, however the calls in flight end.
         """
-        while self._broken or not self._taken.plus(bound).is_within(self._most):
+        while self._broken or not (taken := self._taken.plus(bound)).is_within(self._most):
             self._require_possible(bound)
             settled = asyncio.get_running_loop().create_future()
             self._waiting.append(settled)
             await settled
-        self._taken = self._taken.plus(bound)
+        self._taken = taken
         if self._within is not None:
             try:
                 await self._within.reserve(bound)

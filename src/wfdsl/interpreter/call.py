@@ -15,7 +15,7 @@ import traceback
 from dataclasses import InitVar, dataclass, field, replace
 
 from wfdsl.errors import JournalFailure, UsageError
-from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker
+from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.events import BudgetCharged, Delta, Event, FellBack, Listener, Path, Retried
 from wfdsl.interpreter.journal import RunJournal
 from wfdsl.interpreter.limits import (
@@ -250,19 +250,50 @@ class CallPipeline:
         return wait_s
 
     async def _attempt(self, call: Call) -> Reply:
-        """Ask the worker once, when its limits allow it."""
+        """Ask the worker once, when its limits allow it, the budget has reserved the call's upper bound and the journal
+        has noted the attempt. Its reply is kept before anything uses it.
+        """
         handle: StepCall = call.run
-        limits, taken = self._limits, list[Taking]()
-        limiters = (*handle.environment.limiters, *limits.concurrency)
+        environment, profile, limits, now = handle.environment, self.profile, self._limits, handle.environment.clock.now
+        budget, journal, key = environment.budget, environment.journal, ""
+        taken, row = list[Taking](), None
+        limiters = (*environment.limiters, *limits.concurrency)
         waits_first = not (limits.pace.is_open or limits.per_minute)
         await _queue_for(limiters, limits.pace if waits_first else None, handle)
         try:
             if limits.per_minute:
                 taken = await self._wait_for_rate(call, handle)
-            reply = await self._accounted(call, taken)
+            bound = NOTHING_SPENT if budget is None else profile.usage_bound(call)
+            if budget is not None:
+                handle.doing = "waiting for calls in flight to leave enough of the budget"
+                await budget.reserve(bound)
+                handle.doing = _ASKING
+            used, began = bound, environment.clock.steady()  # the bound stays charged until it is known what was used
+            for each in taken:
+                each.at = began  # it leaves only now
+            try:
+                if journal is not None:
+                    key = profile.key(call)
+                    row = await journal.begin(key, call, profile.name, profile.charge(bound), now())
+                reply = await self._reply(call)
+                actual = bound if budget is None else profile.usage_of_reply(call, reply)
+                if journal is not None and row is not None:
+                    begun, row = row, None  # the call is over, and not lost if this is cancelled
+                    charge = profile.charge(actual, paid_usd=reply.paid_usd)
+                    usable = is_usable(reply, call)
+                    reply = await journal.finish(begun, key, call, reply, charge, at=now(), usable=usable)
+                used = actual
+            except (WorkerFailure, asyncio.CancelledError) as error:
+                used = self._used_without_reply(call, error, row, bound, began)
+                raise
+            finally:
+                if budget is not None:
+                    budget.settle(bound, used)
+                    environment.emit(BudgetCharged(handle.path, *budget.spent, budget.limits))
         finally:
             for limiter in limiters:
                 limiter.release()
+        limits.pace.succeeded(began)
         if limits.tokens is not None:
             taken[-1].amount = reply.usage.total_tokens
         if not is_usable(reply, call):
@@ -270,59 +301,25 @@ class CallPipeline:
             raise unusable(reply)
         return reply
 
-    async def _accounted(self, call: Call, taken: list[Taking]) -> Reply:
-        """Ask the worker, once the budget has reserved the call's upper bound and the journal has noted the attempt.
-        Its reply is kept before anything uses it.
+    def _used_without_reply(
+        self, call: Call, error: BaseException, row: int | None, bound: BudgetUsage, began: float
+    ) -> BudgetUsage:
+        """What an attempt that failed or was cancelled has used, as the journal keeps it.
+
+        A reply that was paid for is kept, and a worker whose provider is overloaded rests.
         """
         handle: StepCall = call.run
-        environment, profile, now = handle.environment, self.profile, handle.environment.clock.now
-        budget, journal, key = environment.budget, environment.journal, ""
-        row: int | None = None
-        bound = NOTHING_SPENT if budget is None else profile.usage_bound(call)
-        if budget is not None:
-            handle.doing = "waiting for calls in flight to leave enough of the budget"
-            await budget.reserve(bound)
-            handle.doing = _ASKING
-        used, began = bound, environment.clock.steady()  # until it is known what was used, the bound stays charged
-        for each in taken:
-            each.at = began  # it leaves only now
-        try:
-            if journal is not None:
-                key = profile.key(call)
-                row = await journal.begin(key, call, profile.name, profile.charge(bound), now())
-            reply = await self._reply(call)
-            actual = profile.usage_of_reply(call, reply)
-            if journal is not None and row is not None:
-                begun, row = row, None  # the call is over, and not lost if this is cancelled
-                charge = profile.charge(actual, paid_usd=reply.paid_usd)
-                usable = is_usable(reply, call)
-                reply = await journal.finish(begun, key, call, reply, charge, at=now(), usable=usable)
-            used = actual
-        except (WorkerFailure, asyncio.CancelledError) as error:
-            failure = error if isinstance(error, WorkerFailure) else None
-            if failure is not None:
-                used = profile.usage_of_failure(call, failure, bound)
-                self._note_failure(handle, failure, began)
-            if journal is not None and row is not None:
-                status, said = ("lost", "") if failure is None else ("failed", str(failure))
-                journal.fail(row, status, profile.charge(used), now(), said)
-            raise
-        finally:
-            if budget is not None:
-                budget.settle(bound, used)
-                limits = (budget.budget.calls, budget.budget.tokens, budget.budget.usd)
-                environment.emit(BudgetCharged(handle.path, *budget.spent, limits))
-        self._limits.pace.succeeded(began)
-        return reply
-
-    def _note_failure(self, handle: StepCall, failure: WorkerFailure, began: float) -> None:
-        """Keep a reply that was paid for, and let the worker rest if its provider is overloaded."""
-        if failure.rejected is not None:
-            handle.replies.append(failure.rejected)
-        if failure.status in _OVERLOADED:
-            asked_s = failure.retry_after or 0.0
-            longest_s = handle.environment.longest_wait_s  # nothing is held back for a wait that no run makes
-            self._limits.pace.refused(began, asked_s if asked_s <= longest_s else None)
+        environment, used, status, said = handle.environment, bound, "lost", ""
+        if isinstance(error, WorkerFailure):
+            used, status, said = self.profile.usage_of_failure(call, error, bound), "failed", str(error)
+            if error.rejected is not None:
+                handle.replies.append(error.rejected)
+            if error.status in _OVERLOADED:
+                asked_s = error.retry_after or 0.0  # nothing is held back for a wait that no run makes
+                self._limits.pace.refused(began, asked_s if asked_s <= environment.longest_wait_s else None)
+        if environment.journal is not None and row is not None:
+            environment.journal.fail(row, status, self.profile.charge(used), environment.clock.now(), said)
+        return used
 
     async def _reply(self, call: Call) -> Reply:
         """The worker's reply, with the price list's cost if it counts tokens but claims to be free."""

@@ -30,7 +30,6 @@ from wfdsl.interpreter.record import (
     StepRecord,
     as_unicode,
     cost_of,
-    total_usd,
     worker_title,
 )
 from wfdsl.interpreter.tools import pending_calls
@@ -41,6 +40,7 @@ from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, Wo
 
 CAUSES = (WorkerFailure, BudgetSpent, JournalFailure, RunFailed, BudgetExhausted)
 """What the outside world can do to a step. Anything else is a mistake in a program, and is not caught."""
+_VERSIONS = {"wfdsl": __version__, "python": platform.python_version()}
 
 
 def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
@@ -231,10 +231,10 @@ class Execution:
         handle.latest, handle.seconds = level.deadline, request.config.step_timeout_s
         self._calls[step] = handle
         entry = profile.entry
-        environment.emit(
-            StepStarted(path, profile.name, handle.started, entry.provider, entry.model, profile.conductor)
-        )
-        sink = None if environment.listener is None else handle
+        sink = None
+        if environment.listener is not None:
+            sink, about = handle, (entry.provider, entry.model, profile.conductor)
+            environment.emit(StepStarted(path, profile.name, handle.started, *about))
         return handle, Call(messages, path, request.sample_id, settings, deadline, sink, handle)
 
     def _deadline(self) -> float | None:
@@ -270,11 +270,7 @@ class Execution:
             record.take(reply)
             if not handle.profile.conductor:  # what one says is made of other replies
                 handle.replies.append(reply)
-        usage, paid_usd, list_usd = cost_of(handle.replies)
-        nested = record.nested
-        record.usage = sum((run.usage for run in nested), usage)
-        record.paid_usd = total_usd([paid_usd, *(run.paid_usd for run in nested)])
-        record.list_usd = total_usd([list_usd, *(run.list_usd for run in nested)])
+        record.usage, record.paid_usd, record.list_usd = cost_of([*handle.replies, *record.nested])
         return record
 
     def _snapshot(self, step: int) -> StepRecord:
@@ -305,7 +301,7 @@ class Execution:
             error="" if self._failure is None else self._failure[0],
             lost=() if environment.journal is None else environment.journal.lost,
             charged=None if environment.budget is None else environment.budget.spent,
-            versions={"wfdsl": __version__, "python": platform.python_version()},
+            versions=_VERSIONS,
         )
 
     def _title(self, step: int) -> str:

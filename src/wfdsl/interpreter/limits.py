@@ -35,7 +35,8 @@ class ConcurrencyLimiter:
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[None]] | None = None
+        """Made for the first call that waits, since an empty one takes 600 bytes of each run."""
 
     async def acquire(self) -> None:
         """Take a place, once there is one."""
@@ -43,6 +44,7 @@ class ConcurrencyLimiter:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
+        self._waiting = self._waiting or deque()
         self._waiting.append(turn)
         try:
             await turn

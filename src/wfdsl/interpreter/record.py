@@ -356,10 +356,12 @@ def worker_title(index: int | str, name: str) -> str:
     return f"{who} ({name})" if name else who
 
 
-def cost_of(replies: Sequence[Reply]) -> tuple[Usage, float | None, float | None]:
-    """The tokens of replies, what was paid for them and what they cost by the price list, in US dollars."""
-    usage = sum((reply.usage for reply in replies), NOTHING)
-    return usage, total_usd(reply.paid_usd for reply in replies), total_usd(reply.list_usd for reply in replies)
+def cost_of(parts: Sequence[Reply | Run]) -> tuple[Usage, float | None, float | None]:
+    """The tokens of replies and runs, what was paid for them and what they cost by the price list, in US dollars."""
+    if len(parts) == 1:  # as of most steps
+        return parts[0].usage, parts[0].paid_usd, parts[0].list_usd
+    usage = sum((part.usage for part in parts), NOTHING)
+    return usage, total_usd(part.paid_usd for part in parts), total_usd(part.list_usd for part in parts)
 
 
 def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:

@@ -87,7 +87,10 @@ async def run(
         RunSuspended: workers have called tools; once the journal has the results, the same call continues the run.
         UsageError: the workflow cannot run on this pool, or the question or an option cannot be used.
     """
-    check_arguments(locals())
+    check_arguments(
+        {"workflow": workflow, "pool": pool, "budget": budget, "journal": journal}
+        | {"names": names, "on_event": on_event, "run_id": run_id}
+    )
     if tools is not None and journal is None:
         raise UsageError("tools need a journal, which keeps their calls until the results are there")
     if account is not None and isinstance(budget, BudgetTracker):
@@ -140,7 +143,7 @@ async def resume(
         RunFailed, BudgetExhausted: as `run` does.
         UsageError: the journal has no such run, or another process is working on it; or as `run` does.
     """
-    check_arguments(locals())
+    check_arguments({"run_id": run_id, "pool": pool, "budget": budget, "journal": journal, "on_event": on_event})
     if isinstance(budget, BudgetTracker):
         raise UsageError("budget must be a Budget: a resumed run keeps the tracker that the journal has for it")
     request = request_of(Path(journal) if isinstance(journal, str | Path) else journal.path, run_id)

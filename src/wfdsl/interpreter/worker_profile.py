@@ -62,7 +62,7 @@ class WorkerProfile:
     conductor: bool = False
     """Whether the worker runs workflows of its own."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The worker's name."""
         return str(self.entry.name)
@@ -78,7 +78,7 @@ class WorkerProfile:
         identity = self.entry.model_dump(mode="json", exclude=_NOT_IDENTITY)
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
-    @property
+    @cached_property
     def endpoint(self) -> tuple[str, ...]:
         """What the limits hold for: a model at a server, or an account; empty for a worker of this process."""
         entry = self.entry

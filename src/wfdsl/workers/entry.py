@@ -73,8 +73,9 @@ class Prices(_TokenPrices):
 
     def usd(self, usage: Usage) -> float:
         """What these tokens cost, in US dollars."""
-        reached = [tier for tier in self.tiers if usage.input_tokens > tier.above]
-        price: _TokenPrices = reached[-1] if reached else self
+        price: _TokenPrices = self
+        for tier in self.tiers:
+            price = tier if usage.input_tokens > tier.above else price
         cached = price.input if price.cached is None else price.cached
         write = max(price.cache_write or 0.0, price.input)
         fresh_tokens = max(usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens, 0)

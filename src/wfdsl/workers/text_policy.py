@@ -70,7 +70,8 @@ class PolicedWorker:
             left_out = len(text) - self._max_chars
             text = f"{text[: self._max_chars]}\n[cut here: the reply continued for {left_out:,} characters]"
             reply = replace(reply, finish="length")
-        return replace(reply, text=text, model=clean(reply.model))
+        model = clean(reply.model)
+        return reply if (text, model) == (reply.text, reply.model) else replace(reply, text=text, model=model)
 
 
 class _Pieces:
