@@ -41,10 +41,11 @@ LATE = {
     ("api", "language.file_printer"): "completions need no workflow files",
     ("api", "language.file_reader"): "completions need no workflow files",
     ("experiment", "workers.pool"): "flags are made of the tables, without a pool",
+    ("language.file_reader", "language.completion_scanner"): "only a file with errors may be a completion",
     ("render.pictures", "render.html"): "only pages need Markdown and Pygments",
     ("render.pictures", "render.mermaid"): "each format imports what it needs",
     ("render.pictures", "render.svg"): "each format imports what it needs",
-    ("render.pictures", "render.terminal"): "only terminals need rich",
+    ("render.pictures", "render.terminal"): "each format imports what it needs",
 }
 """Imports inside functions, with the reason. Commands import inside functions as a rule, for the sake of start-up."""
 
@@ -102,8 +103,9 @@ HOMES = {
 """Where a package of others may be imported; a dot at the end stands for everything below."""
 
 HEAVY = [
-    "anthropic", "asyncio", "datasets", "httpx2", "hypothesis", "jinja2", "logging", "matplotlib", "networkx", "numpy",
-    "openai", "pyarrow", "pydantic", "rich", "starlette", "sympy", "torch", "transformers", "uvicorn",
+    "anthropic", "asyncio", "datasets", "hashlib", "httpx2", "hypothesis", "jinja2", "logging", "matplotlib",
+    "networkx", "numpy", "openai", "pyarrow", "pydantic", "rich", "shutil", "starlette", "sympy", "torch",
+    "transformers", "uvicorn",
 ]  # fmt: skip
 
 PACKAGE = Package(SOURCES, LAYERS)
@@ -180,6 +182,7 @@ def grammars_in_the_cache() -> None:
         "from wfdsl.cli.main import main; main(['check', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['fmt', 'good.txt', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['check', '--explain', 'dead-step'])",
+        "from wfdsl.cli.main import main; main(['show', 'some.wf'])",
         "from wfdsl.cli.main import main; main(['show', 'some.wf', '-o', 'some.svg'])",
         "from wfdsl.cli.main import main; main(['data', '--help'])",
         "import wfdsl.graph, wfdsl.render.svg",
@@ -193,6 +196,10 @@ def test_start_up_loads_nothing_heavy(tmp_path: Path, statement: str) -> None:
     (tmp_path / "some.wf").write_text('step solve by 0: "Solve it."\n')
 
     assert loaded_by(statement, HEAVY, tmp_path) == []
+
+
+def test_help_loads_no_large_module_of_python(tmp_path: Path) -> None:
+    assert loaded_by("from wfdsl.cli.main import main; main(['--help'])", ["inspect", "pathlib"], tmp_path) == []
 
 
 def test_no_module_is_named_like_a_public_name() -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from wfdsl.language.check import live_steps
 from wfdsl.language.tree import ALL
@@ -24,8 +23,7 @@ Topology: TypeAlias = Literal["single", "chain", "best-of-n", "independent-then-
 _CACHED: Final = 1024  # graphs; our choice: training and evaluation run the same workflows many times
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(NamedTuple):
     """Which steps run, and when each may start: as soon as every step that it sees has finished."""
 
     first: tuple[int, ...]

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 _IMPORT = re.compile(r"^from ([\w.]+) import (\w+)", re.MULTILINE)
@@ -17,7 +16,8 @@ _IMPORT = re.compile(r"^from ([\w.]+) import (\w+)", re.MULTILINE)
 
 def homes_of(file: str) -> dict[str, str]:
     """The modules of the public names of a package, which is the file `__init__.py`."""
-    return {name: home for home, name in _IMPORT.findall(Path(file).with_suffix(".pyi").read_text("utf-8"))}
+    with open(f"{file}i", encoding="utf-8") as stub:  # noqa: PTH123  (start-up time: every command imports this module)
+        return {name: home for home, name in _IMPORT.findall(stub.read())}
 
 
 def public_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

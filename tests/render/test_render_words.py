@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wfdsl.language.diagnostics import cells
 from wfdsl.render.status import StepStatus, dollars, duration
-from wfdsl.render.text import cells, plain, shorten, wrap
+from wfdsl.render.text import plain, shorten, wrap
 
 
 @pytest.mark.parametrize(

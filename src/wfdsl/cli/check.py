@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked
 from wfdsl.cli.display.streams import print_utf8
-from wfdsl.cli.inputs import add_input_options, analyze_input, check_options_of, print_diagnostics
+from wfdsl.cli.inputs import add_input_options, analyze_input, check_options_of, print_diagnostic
 from wfdsl.cli.options import INPUT, OUTPUT, group, load_pool
 from wfdsl.cli.output import INVALID, OK, print_json, reported_error
 from wfdsl.errors import UsageError
@@ -105,7 +105,7 @@ def _verdict(checked: Checked, file: str) -> dict[str, Any]:
 
 def _print_text(checked: Checked) -> None:
     for found in checked.diagnostics:
-        print_diagnostics([found], checked.source, sys.stdout)
+        print_diagnostic(found, checked.source, sys.stdout)
         print()
     counts = summary(checked.diagnostics)
     if not checked.ok:

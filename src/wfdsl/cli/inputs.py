@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -126,8 +125,9 @@ def require_workflow(checked: Checked) -> Workflow:
         WorkflowError: it is not valid.
     """
     if checked.ok:
-        remarks = [found for found in checked.diagnostics if found.code != _POOL_NEEDED]
-        print_diagnostics(remarks, checked.source, sys.stderr)
+        for found in checked.diagnostics:
+            if found.code != _POOL_NEEDED:
+                print_diagnostic(found, checked.source, sys.stderr)
         if checked.workflow is not None and checked.workflow.unresolved:  # `wfdsl check` shows where they are
             names = ", ".join(f"`{name}`" for name in checked.workflow.unresolved)
             print(f"note[{_POOL_NEEDED}]: only a pool knows {names}; give one with --pool NAME|FILE", file=sys.stderr)
@@ -152,7 +152,6 @@ def draw(found: Diagnostic, source: Source, *, colour: bool) -> str:
     return f"{painted(title, f'bold {paint}')}{painted(f'{colon}{message}', 'bold')}\n{rest}"
 
 
-def print_diagnostics(found: Sequence[Diagnostic], source: Source, out: TextIO) -> None:
-    """Diagnostics as a person reads them."""
-    for diagnostic in found:
-        print(draw(diagnostic, source, colour=wants_colours(out)), file=styled(out))
+def print_diagnostic(found: Diagnostic, source: Source, out: TextIO) -> None:
+    """A diagnostic as a person reads it."""
+    print(draw(found, source, colour=wants_colours(out)), file=styled(out))

@@ -15,6 +15,7 @@ from types import ModuleType
 from wfdsl._version import __version__
 from wfdsl.cli.options import UNKNOWN, Parser, answer_tab, complete
 from wfdsl.cli.output import USAGE, ended, reported
+from wfdsl.errors import UsageError
 
 COMMANDS = {
     "check": "check workflow files and completions, one by one or in bulk; explain codes; print the grammar",
@@ -31,7 +32,8 @@ COMMANDS = {
     "mcp": "serve workflows to a coding agent over the Model Context Protocol",
 }
 EXIT_CODES = """\
-exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run failed, 4 budget spent, 130 interrupted"""
+exit codes: 0 fine, 1 invalid workflow, 2 usage or unreadable input, 3 run failed,
+4 budget spent, 130 interrupted"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,11 +88,9 @@ def _parser(arguments: list[str]) -> Parser:
     commands = parser.add_subparsers(metavar="COMMAND", dest="command")
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     if chosen is not None and chosen not in COMMANDS:
-        from wfdsl.settings import closest  # start-up time
+        from wfdsl.settings import did_you_mean  # start-up time
 
-        near = closest(chosen, COMMANDS)
-        hint = f"did you mean `{near}`?" if near else "`wfdsl --help` lists all commands"
-        parser.exit(USAGE, f"wfdsl: there is no command {chosen!r}: {hint}\n")
+        raise UsageError(f"there is no command {chosen!r}. {did_you_mean(chosen, COMMANDS)}")
     for name, summary in COMMANDS.items():
         if name == chosen:
             module = _module(name, arguments)

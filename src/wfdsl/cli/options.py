@@ -11,9 +11,9 @@ import argparse
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from wfdsl.cli.display.streams import terminal_width
 from wfdsl.cli.output import USAGE, print_now
 from wfdsl.errors import UsageError
 
@@ -59,6 +59,10 @@ class Parser(argparse.ArgumentParser):
 
     chosen: argparse.ArgumentParser | None = None
     """The parser of the command that is called, which does not report unknown arguments itself."""
+
+    def __init__(self, **options: Any) -> None:
+        width = terminal_width() - 2  # as argparse says, which imports shutil for it
+        super().__init__(formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width), **options)
 
     def error(self, message: str) -> NoReturn:
         """End with what is wrong."""
@@ -119,6 +123,8 @@ def group(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGrou
 
 def add_action(actions: Any, name: str, act: Callable[..., int]) -> argparse.ArgumentParser:
     """Add an action of a command: `args.act` does it, and its docstring says what it does."""
+    from inspect import cleandoc
+
     about = cleandoc(act.__doc__ or "")
     first = about.partition("\n")[0].rstrip(".")
     added: argparse.ArgumentParser = actions.add_parser(name, help=first[:1].lower() + first[1:], description=about)
@@ -129,7 +135,6 @@ def add_action(actions: Any, name: str, act: Callable[..., int]) -> argparse.Arg
 def complete(parser: argparse.ArgumentParser, examples: Sequence[str], *notes: str) -> None:
     """Give a parser that has all its arguments a short usage, and examples below its options; its actions too."""
     parser.usage = usage_of(parser)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     shown = ["\n  ".join(["examples:", *examples])] if examples else []
     parser.epilog = "\n\n".join([*filter(None, [parser.epilog]), *shown, *notes])
     for action in parser._actions:
@@ -177,11 +182,7 @@ def add_options(
     """
     from wfdsl.settings import options_of
 
-    keys = (
-        parser.add_argument_group(f"keys of [{name}] in a configuration file")
-        if title is None
-        else group(parser, title)
-    )
+    keys = group(parser, title or f"keys of [{name}] in a configuration file")
     for option in options_of(table):
         chosen = (only is None or option.name in only) and option.name not in without
         if chosen and option.flag is not None:

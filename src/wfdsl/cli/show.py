@@ -27,7 +27,6 @@ FORMATS = ("terminal", "mermaid", "svg", "png", "pdf", "html")
 _SUFFIXES = {f".{name}": name for name in FORMATS[2:]} | {".txt": "terminal", ".mmd": "mermaid", ".htm": "html"}
 _LONGEST_RECORD = 1 << 28  # characters of a record in a file; our choice
 
-
 EXAMPLES = (
     "wfdsl show debate.wf",
     "wfdsl show --run last --out run.svg",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -64,16 +64,26 @@ class Scanner:
         inside = [name for name in terminals if name not in {*outside, *_PROSE, *data["ignored"]}]
         # No two of them match the same text, so the order is free.
         inside.sort(key=lambda name: _FREQUENT.index(name) if name in _FREQUENT else len(_FREQUENT))
-        gaps = "|".join(f"(?:{terminals[name]})" for name in data["ignored"])
+        self._gap = f"(?:{'|'.join(f'(?:{terminals[name]})' for name in data['ignored'])})*+"
         self._table = Table(data["table"])
         self._landmark = re.compile(terminals["LANDMARK"])
-        self.reasoning = re.compile(_any_of(terminals, list(REASONING_MARKS)))
-        """The marks of reasoning, each in a group that is named after its terminal."""
         self._integer = re.compile(terminals["INT"])
         self._outside = re.compile(_any_of(terminals, outside))
-        self._gaps = re.compile(f"(?:{gaps})*+")
-        self._token = re.compile(f"(?:{gaps})*+(?:{_any_of(terminals, inside)})")
-        self._lexeme = re.compile(_any_of(terminals, [*data["ignored"], *inside]))
+        self._token = re.compile(f"{self._gap}(?:{_any_of(terminals, inside)})")
+        self._terminals, self._lexemes = terminals, [*data["ignored"], *inside]
+
+    @cached_property  # start-up time: many texts need none of these
+    def reasoning(self) -> re.Pattern[str]:
+        """The marks of reasoning, each in a group that is named after its terminal."""
+        return re.compile(_any_of(self._terminals, REASONING_MARKS))
+
+    @cached_property
+    def _gaps(self) -> re.Pattern[str]:
+        return re.compile(self._gap)
+
+    @cached_property
+    def _lexeme(self) -> re.Pattern[str]:
+        return re.compile(_any_of(self._terminals, self._lexemes))
 
     def is_integer(self, text: str) -> bool:
         """Whether a whole text is an integer of the language."""
@@ -99,11 +109,12 @@ class Scanner:
     def _read_list(self, text: str, position: int, stack: Stack, label: Token) -> int:
         """Feed the parser the tokens of the list after a label; the offset at which prose continues."""
         before_label = len(stack) - 1
-        opened = self._gaps_end(text, position)
+        after_label = position
         position, done = self._feed_list(text, position, stack)
         if done:
             return position
         stack.cut_back(before_label)
+        opened = self._gaps_end(text, after_label)
         cut = position == len(text)
         if cut or text[opened] in "[［":
             stack.feed(BadList(label, opened, position, cut=cut))
@@ -152,7 +163,7 @@ def _is_odd(lexeme: re.Match[str]) -> bool:
     return name in _REPAIRED_GAPS or (not lexeme[0].isascii() and (name in _OPENING or name in _CLOSING))
 
 
-def _any_of(terminals: dict[str, str], names: list[str]) -> str:
+def _any_of(terminals: dict[str, str], names: Sequence[str]) -> str:
     return "|".join(f"(?P<{name}>{terminals[name]})" for name in names)
 
 

@@ -144,12 +144,12 @@ def _excerpt(found: Diagnostic, text: str, line: int, column: int) -> list[str]:
     before, marked, after = _window(*_around(found.span, text, column))
     number = str(line)
     gutter = " " * len(number)
-    carets = "^" * max(1, _cells(marked))
+    carets = "^" * max(1, cells(marked))
     label = f" {_shown(found.label)}" if found.label else ""
     return [
         f"{gutter} |",
         f"{number} | {before}{marked}{after}".rstrip(),
-        f"{gutter} | {' ' * _cells(before)}{carets}{label}",
+        f"{gutter} | {' ' * cells(before)}{carets}{label}",
     ]
 
 
@@ -168,14 +168,14 @@ def _line_of(text: str) -> str:
 
 def _window(before: str, marked: str, after: str) -> tuple[str, str, str]:
     """Cut a long line to the text around the mark."""
-    if _cells(before) + _cells(marked) + _cells(after) <= _WIDEST:
+    if cells(before) + cells(marked) + cells(after) <= _WIDEST:
         return before, marked, after
-    if _cells(marked) > _WIDEST // 2:
+    if cells(marked) > _WIDEST // 2:
         marked, after = _fitting(marked, _WIDEST // 2) + _ELLIPSIS, ""
-    if _cells(before) > _WIDEST // 2:
+    if cells(before) > _WIDEST // 2:
         before = _ELLIPSIS + _fitting(before[::-1], _WIDEST // 2)[::-1]
-    room = max(0, _WIDEST - _cells(before) - _cells(marked))
-    return before, marked, after if _cells(after) <= room else _fitting(after, room) + _ELLIPSIS
+    room = max(0, _WIDEST - cells(before) - cells(marked))
+    return before, marked, after if cells(after) <= room else _fitting(after, room) + _ELLIPSIS
 
 
 def _fitting(text: str, cells: int) -> str:
@@ -204,15 +204,15 @@ def _picture(char: str) -> str:
     return char if unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} else "\ufffd"
 
 
-def _cells(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+def cells(text: str) -> int:
+    """How many cells of a terminal a text takes: 2 for wide characters, 0 for those that modify another."""
     if text.isascii():
         return len(text)
     return sum(_width(char) for char in text)
 
 
 def _width(char: str) -> int:
-    if unicodedata.category(char) in {"Mn", "Me"}:
+    if unicodedata.category(char) in {"Mn", "Me"} or char in "\u200b\u200c\u200d":
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from wfdsl.language.completion_scanner import BadList, scanner
 from wfdsl.language.diagnostics import Diagnostic
 from wfdsl.language.file_scanner import BrokenToken, FileGrammar, file_grammar
 from wfdsl.language.file_tree import Clause, FileTree, Heading, Operand, Param, Statement, StepStatement, Text, Version
@@ -257,6 +256,8 @@ class _Reader:
 
 def _completion_by_mistake(text: str) -> list[Diagnostic]:
     """One clear message instead of many, for a text that holds the lists of a completion."""
+    from wfdsl.language.completion_scanner import BadList, scanner  # noqa: PLC0415  (start-up time: an error's text)
+
     lists = [part for part in scanner().scan(text).parts if isinstance(part, Phrase | BadList)]
     if not lists:
         return []

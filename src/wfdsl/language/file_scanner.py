@@ -66,13 +66,16 @@ class FileGrammar:
         parted = {name: _parted(pattern) for name, pattern in terminals.items()}
         self.words = {name: word for name, (word, end) in parted.items() if end}
         self.marks = {name: pattern[-1] for name, pattern in terminals.items() if _MARK.fullmatch(pattern)}
-        self._name = re.compile(terminals["NAME"])
-        self.soft_words = {name for name, word in self.words.items() if self._name.fullmatch(word)}
+        self.statement_words = set(data["first"]) - {_VERSION_WORD}
+        self.soft_words = set(self.words) - self.statement_words
         """Keywords that are names where no keyword is allowed."""
-        self.statement_words = set(self.words) - self.soft_words
         self._data = data
 
-    @cached_property  # start-up time: many files need neither this nor the next
+    @cached_property  # start-up time: many files need none of these
+    def _name(self) -> re.Pattern[str]:
+        return re.compile(self._data["terminals"]["NAME"])
+
+    @cached_property
     def pieces(self) -> re.Pattern[str]:
         """What matches the parts of a subtask with braces."""
         inside = next(row for row in self._data["table"]["actions"].values() if "X_BRACE" in row)

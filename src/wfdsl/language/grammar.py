@@ -12,14 +12,13 @@ their children, and "?" rules pass an only child on.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from importlib.util import find_spec
+from importlib.util import find_spec, source_hash
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
@@ -161,7 +160,7 @@ def _rule_data(rule: Rule) -> RuleData:
 def _key(folder: Path, name: str, start: str, also: list[str]) -> str:
     made_from = [_FORMAT, _lark_version(), name, start, *also]
     made_from += [path.read_text("utf-8") for path in sorted(folder.glob("*.lark"))]
-    return hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:32]
+    return source_hash("\0".join(made_from).encode()).hex()
 
 
 def _lark_version() -> str:

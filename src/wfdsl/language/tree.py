@@ -5,7 +5,6 @@ A tree may have every error that the checker knows about. A `Workflow` is made f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from wfdsl.language.source import Span
@@ -39,8 +38,7 @@ class AccessNode(NamedTuple):
         return self.beside if self.value == ALL else self.value
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowTree:
+class WorkflowTree(NamedTuple):
     """Three columns: step i is `workers[i]`, `subtasks[i]`, `access[i]`. In a wrong tree their lengths differ.
 
     `depths` gives Conductor nodes their own recursion depth; `names` and what follows belong to `.wf` files.

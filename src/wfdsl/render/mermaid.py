@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from wfdsl.language.diagnostics import cells
 from wfdsl.language.tree import ALL
 from wfdsl.render.model import Card, Drawing, Panel, Placed, placed
-from wfdsl.render.text import cells, wrap
+from wfdsl.render.text import wrap
 
 _MOST_LINES = 20
 _WIDTH, _LINES = 22, 6  # Mermaid itself breaks lines at 200 pixels

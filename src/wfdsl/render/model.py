@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from wfdsl.graph import Graph, graph_of, is_conductor
@@ -111,8 +112,7 @@ class Card:
         return " · ".join(part for part in parts if part)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A workflow ready to be drawn."""
 
     workflow: Workflow
@@ -162,15 +162,14 @@ class Note(NamedTuple):
     is_bad: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """One workflow of a picture, or what is said where nothing was run; with the panels inside its steps."""
 
     title: str = ""
     description: str = ""
     notes: tuple[Note, ...] = ()
     drawing: Drawing | None = None
-    inside: Mapping[int, tuple[Panel, ...]] = field(default_factory=dict)
+    inside: Mapping[int, tuple[Panel, ...]] = MappingProxyType({})
     """The workflows that ran inside a step, in order."""
     path: tuple[int, ...] = ()
     """Where it is in a run: the step that it is inside of and its round, after those further out."""

@@ -75,7 +75,7 @@ def to_terminal(value: Drawn, **options: Unpack[Options]) -> TerminalDrawing:
 
     Arguments and errors as for `to_svg`.
     """
-    from wfdsl.render.terminal import TerminalDrawing  # noqa: PLC0415  (start-up: rich)
+    from wfdsl.render.terminal import TerminalDrawing  # noqa: PLC0415  (start-up time)
 
     return TerminalDrawing(picture_of(value, **options))
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 State: TypeAlias = Literal["waiting", "running", "done", "failed", "pruned"]
 """`pruned`: never run, because it cannot change the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepStatus:
+class StepStatus(NamedTuple):
     """The state of one step."""
 
     state: State

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rich.cells import cell_len
-
+from wfdsl.language.diagnostics import cells
 from wfdsl.language.tree import ALL
 from wfdsl.render.model import Card, Panel, placed, spans
 from wfdsl.render.text import wrap
@@ -30,8 +29,7 @@ _LINES: dict[int, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class LaneRow:
+class LaneRow(NamedTuple):
     """The lanes left of one step."""
 
     joint: tuple[int, ...]
@@ -179,7 +177,7 @@ def _step(card: Card, row: LaneRow, indent: int, width: int) -> Iterator[Line]:
 
 
 def _wrap(text: str, width: int, lines: int) -> tuple[str, ...]:
-    return wrap(text, width=width, lines=lines, measure=cell_len)
+    return wrap(text, width=width, lines=lines, measure=cells)
 
 
 def _mark(card: Card) -> tuple[str, str]:
@@ -210,13 +208,13 @@ def _rows_of_words(words: Line, room: int) -> list[Line]:
     rows: list[Line] = []
     used = room
     for word, style in words:
-        short = "".join(_wrap(word, room, 1)) if cell_len(word) > room else word
-        if used + 2 + cell_len(short) > room:
+        short = "".join(_wrap(word, room, 1)) if cells(word) > room else word
+        if used + 2 + cells(short) > room:
             rows.append([(short, style)])
-            used = cell_len(short)
+            used = cells(short)
         else:
             rows[-1] += [("  ", ""), (short, style)]
-            used += 2 + cell_len(short)
+            used += 2 + cells(short)
     return rows
 
 

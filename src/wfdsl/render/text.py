@@ -9,14 +9,15 @@ import re
 import unicodedata
 from collections.abc import Callable
 
+from wfdsl.language.diagnostics import cells
+
 _SPACE = re.compile(r"\s+")
 _NONCHARACTERS = "".join(chr(plane * 0x10000 + last) for plane in range(1, 17) for last in (0xFFFE, 0xFFFF))
 # Controls, marks of writing direction (they reorder the text around a label), surrogates and noncharacters
-# (illegal in XML). Line breaks and tabs are white space and removed before this is used.
+# (illegal in XML). Line breaks and tabs stay where there are any.
 _UNSAFE = re.compile(
     f"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff{_NONCHARACTERS}]"
 )
-_UNSAFE_IN_LINES = re.compile(rf"(?![\n\t]){_UNSAFE.pattern}")
 ELLIPSIS = "…"
 _ROUNDING = 1e-6  # a width that was added up in another order is the same width
 
@@ -28,11 +29,13 @@ def plain(text: str) -> str:
 
 def harmless(text: str) -> str:
     """Text with its line breaks and tabs, where what cannot be shown becomes a visible sign."""
-    return _UNSAFE_IN_LINES.sub(_visible, text.replace("\r\n", "\n"))
+    return _UNSAFE.sub(_visible, text.replace("\r\n", "\n"))
 
 
 def _visible(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if found[0] in "\n\t":
+        return found[0]
     return chr(0x2400 + code) if code < 0x20 else "\ufffd"
 
 
@@ -90,17 +93,6 @@ def shorten(text: str, *, width: float, measure: Callable[[str], float]) -> str:
     return "".join(wrap(text, width=width, lines=1, measure=measure))
 
 
-def cells(text: str) -> float:
-    """The width in a monospaced font: 2 for wide characters, 0 for those that modify another."""
-    return float(sum(_cell(character) for character in text))
-
-
-def _cell(character: str) -> int:
-    if unicodedata.combining(character) or character in "\u200b\u200c\u200d\ufe0e\ufe0f":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 _WIDTHS = {
     "ijl'|": 0.25,
     "ftI.,:;![]()/\\ -`r": 0.36,
@@ -122,7 +114,7 @@ def text_width(text: str, size: float) -> float:
 
 def _em(character: str) -> float:
     known = _WIDTH.get(character)
-    return known if known is not None else (0.0, _NARROW, _WIDE)[int(cells(character))]
+    return known if known is not None else (0.0, _NARROW, _WIDE)[cells(character)]
 
 
 def counted(count: int, word: str) -> str:
