@@ -1,8 +1,8 @@
-"""Prefix cache: the prompt of a group of completions is computed once.
+"""Prefix cache: what prompts have in common is computed once.
 
 TRL gives the model a copy of the prompt with each completion. Here the model runs every different prompt of a
-batch once, and continues from its keys and values with each completion: the same log-probabilities, gradients and
-samples up to rounding, in less time and memory the longer the prompts are.
+batch once, or the beginning of all, and continues from its keys and values with each row: the same log-probabilities,
+gradients and samples up to rounding, in less time and memory the more is common.
 
 It replaces two methods of the model, as TRL does to add its head: `forward` where TRL scores completions,
 and `generate`. Our choice.
@@ -26,7 +26,7 @@ _CACHE: Final = "cache" if "cache" in CausalLMOutputWithPast.__annotations__ els
 
 
 def share_prompts(model: Any) -> None:
-    """Let a causal language model compute each prompt once for all of its completions.
+    """Let a causal language model compute once what prompts of a batch have in common.
 
     The model has TRL's fused head. Prompts are padded on the left, as TRL does. Calls of another form are passed on.
 
@@ -44,6 +44,7 @@ def share_prompts(model: Any) -> None:
         past = _past_of(scored, *(named[name][:, :begin] for name in _COLUMNS))
         if past is None:
             return scored(**named)
+        begin = past.get_seq_length()
         named |= {"input_ids": named["input_ids"][:, begin:], "labels": labels[:, begin:], _CACHE: past}
         named.pop("use_cache", None)  # TRL says that none is needed
         found = scored(**named)
@@ -65,16 +66,20 @@ def share_prompts(model: Any) -> None:
 
 
 def _past_of(forward: Any, input_ids: Tensor, attention_mask: Tensor, *, counts_padding: bool = True) -> Any:
-    """Keys and values of prompts, which are computed once for those that are the same; None where no two are.
+    """Keys and values, for all rows, of the beginning that is worth most to compute once; None if no two rows agree.
 
     `generate` counts positions without the padding, and TRL with it.
     """
     rows = torch.stack([input_ids, attention_mask], -1)
     if not rows.numel():  # of nothing, `unique` has no answer
         return None
-    different, which = torch.unique(rows, dim=0, return_inverse=True)
-    if len(different) == len(rows):
+    ordered = torch.unique(rows, dim=0)  # neighbours have the longest beginnings in common
+    common = (ordered[1:] == ordered[:-1]).all(-1).cumprod(-1).sum(-1)
+    columns = torch.arange(rows.shape[1] + 1, device=rows.device)
+    saved = (len(rows) - 1 - (common[:, None] < columns).sum(0)) * columns
+    if not saved.any():
         return None
+    different, which = torch.unique(rows[:, : int(saved.argmax())], dim=0, return_inverse=True)
     ids, mask = different.unbind(-1)
     positions = {} if counts_padding else {"position_ids": (mask.cumsum(-1) - 1).clamp(min=0)}
     out = forward(input_ids=ids, attention_mask=mask, use_cache=True, logits_to_keep=1, **positions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -60,19 +60,15 @@ def case_of(sample: Mapping[str, Any]) -> Case:
     )
 
 
-def calls_of(cases: Iterable[Case]) -> Counter[int]:
-    """Calls by worker index; dead steps are not counted."""
-    workflows = [case.workflow for case in cases if case.workflow is not None]
-    return Counter(int(workflow[step].worker) for workflow in workflows for step in asked_steps(workflow))
-
-
 def figures_of(samples: Sequence[Sample], cases: Sequence[Case]) -> dict[str, float]:
     """What is logged of a batch: by kind of question the reward, each worker's share and the entropy of the choice.
 
     `constant_groups` is the share of the questions whose completions all have the same reward, so that nothing is
     learned from them. TRL's own count is 0 where rewards are scaled by batch.
     """
-    calls, groups, rewards = calls_of(cases), defaultdict[int, set[float]](set), defaultdict[str, list[float]](list)
+    groups, rewards = defaultdict[int, set[float]](set), defaultdict[str, list[float]](list)
+    workflows = [case.workflow for case in cases if case.workflow is not None]
+    calls = Counter(int(each[step].worker) for each in workflows for step in asked_steps(each))  # dead ones are none
     signs = signatures_of(cases, names={worker: str(worker) for worker in calls})
     for case, each in zip(cases, samples, strict=True):
         own = groups[each.row["row"]]

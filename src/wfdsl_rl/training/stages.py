@@ -126,9 +126,6 @@ def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None 
     )
     if config.forced:
         trainer.first_rounds = FirstRounds(setup, stage)
-    if setup.train.prefix_cache:
-        for each in filter(None, (trainer.model, trainer.ref_model)):  # without a KL term there is no reference
-            share_prompts(each)
     final = run_trainer(setup, stage, trainer, checkpoint)
     # The connection over which a vLLM server gets weights: TRL 1.16 keeps it until Python exits, and the next stage's
     # trainer needs its port. Only the first process has one.
@@ -145,6 +142,9 @@ def run_trainer(setup: Setup, stage: str, trainer: Any, checkpoint: Path | None)
     Adapters are merged in 32 bits: the next stage trains adapters of its own.
     """
     final = setup.folder(stage) / "final"
+    if setup.train.prefix_cache:
+        for each in filter(None, (trainer.model, getattr(trainer, "ref_model", None))):  # only KL terms need another
+            share_prompts(each)
     trainer.remove_callback(PrinterCallback)  # our callbacks show progress
     if setup.processes.is_first:
         trainer.add_callback(StageFiles(setup, stage))

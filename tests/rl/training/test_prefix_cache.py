@@ -40,21 +40,31 @@ def a_model(*, shared: bool) -> Any:
     return model
 
 
-def scored(model: Any, prompts: list[list[int]], completions: list[list[int]]) -> Any:
-    """As TRL asks: prompts padded on the left, completions on the right, a label for each token of the latter."""
-    width, length = max(map(len, prompts)), max(map(len, completions))
-    ids = [
-        [PAD] * (width - len(prompt)) + prompt + said + [PAD] * (length - len(said))
-        for prompt, said in zip(prompts, completions, strict=True)
-    ]
-    seen = [
-        [0] * (width - len(prompt)) + [1] * (len(prompt) + len(said)) + [0] * (length - len(said))
-        for prompt, said in zip(prompts, completions, strict=True)
-    ]
-    input_ids, attention_mask = torch.tensor(ids), torch.tensor(seen)
+def scored(model: Any, prompts: list[list[int]], completions: list[list[int]], *, sft: bool = False) -> Any:
+    """As TRL asks: prompts of GRPO padded on the left, rows on the right, a label for each token of completions."""
+    width = 0 if sft else max(map(len, prompts))
+    begun = [[PAD] * (width - len(prompt)) + prompt for prompt in prompts]
+    rows = [prompt + said for prompt, said in zip(begun, completions, strict=True)]
+    input_ids = torch.tensor([row + [PAD] * (max(map(len, rows)) - len(row)) for row in rows])
+    attention_mask = (input_ids != PAD).long()
     labels = input_ids.masked_fill(attention_mask == 0, -100)
-    labels[:, :width] = -100
-    return model(input_ids=input_ids, attention_mask=attention_mask, labels=labels, fused_lm_head=True)
+    for label, prompt in zip(labels, begun, strict=True):
+        label[: len(prompt)] = -100
+    more = {"use_cache": False} if sft else {}
+    return model(input_ids=input_ids, attention_mask=attention_mask, labels=labels, fused_lm_head=True, **more)
+
+
+def compared(*rows: Any, **more: Any) -> None:
+    """Scores and gradients, with the cache and without it."""
+    found = []
+    for shared in (False, True):
+        model = a_model(shared=shared)
+        out = scored(model, *rows, **more)
+        (out.log_probs * torch.linspace(-1, 1, len(rows[0]))[:, None] - 0.1 * out.entropy).sum().backward()
+        gradients = torch.cat([each.grad.flatten() for each in model.parameters()])
+        found.append((out.log_probs, out.entropy, out.label_mask, gradients))
+    for plain, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plain, atol=2e-5, rtol=1e-4)
 
 
 words = st.lists(st.integers(2, WORDS - 1), min_size=1, max_size=6)
@@ -70,16 +80,15 @@ def test_scores_and_gradients_are_those_of_copied_prompts(
     prompts: list[list[int]], picks: list[int], said: list[list[int]]
 ) -> None:
     rows = [prompts[pick % len(prompts)] for pick in picks]
-    found = []
-    for shared in (False, True):
-        model = a_model(shared=shared)
-        out = scored(model, rows, said[: len(rows)])
-        (out.log_probs * torch.linspace(-1, 1, len(rows))[:, None] - 0.1 * out.entropy).sum().backward()
-        gradients = torch.cat([each.grad.flatten() for each in model.parameters()])
-        found.append((out.log_probs, out.entropy, out.label_mask, gradients))
+    compared(rows, said[: len(rows)])
 
-    for plain, ours in zip(*found, strict=True):
-        torch.testing.assert_close(ours, plain, atol=2e-5, rtol=1e-4)
+
+@given(begin=words, ends=st.lists(words, min_size=2, max_size=5), said=st.lists(words, min_size=5, max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_prompts_of_sft_that_begin_alike_have_the_same_scores_and_gradients(
+    begin: list[int], ends: list[list[int]], said: list[list[int]]
+) -> None:
+    compared([begin + end for end in ends], [[*each, END] for each in said[: len(ends)]], sft=True)
 
 
 @given(prompts=st.lists(words, min_size=1, max_size=3, unique_by=tuple), copies=st.integers(1, 4))
@@ -100,13 +109,15 @@ def test_the_same_is_written(prompts: list[list[int]], copies: int) -> None:
     assert torch.equal(*said)
 
 
-def test_a_prompt_is_computed_once_but_for_its_last_token_and_different_ones_as_they_came() -> None:
+def test_what_is_worth_most_is_computed_once_but_for_a_last_token_and_different_ones_as_they_came() -> None:
     model, read = a_model(shared=True), []
     model.model.register_forward_hook(lambda _, __, out: read.append(tuple(out.last_hidden_state.shape[:2])))
 
     scored(model, [[5, 6, 7]] * 4 + [[8, 9]] * 4, [[3, END]] * 8)
     scored(model, [[5, 6, 7], [8, 9]], [[3, END]] * 2)
-    assert read == [(2, 2), (8, 3), (2, 5)]
+    scored(model, [[5, 6, 7, 8]] * 2 + [[5, 6, 4, 8]] * 2, [[3, END]] * 4)
+    scored(model, [[5, 6, 7, 8], [5, 6, 4, 8], [5, 6, 4, 7]], [[3, END]] * 3)
+    assert read == [(2, 2), (8, 3), (2, 5), (1, 2), (4, 4), (1, 2), (3, 4)]
 
     read.clear()
     model.generate(
