@@ -117,7 +117,7 @@ def _date(text: str) -> tuple[int, ...]:
 def _same_quantity(gold: str, answer: str) -> bool:
     """A unit that the gold text has is part of the answer: leaving it out is wrong."""
     one, other = read(clean(gold)), read(clean(answer))
-    if not (isinstance(one, Number) and isinstance(other, Number)) or one.is_percent != other.is_percent:
+    if not (isinstance(one, Number) and isinstance(other, Number)) or (one.unit == "%") != (other.unit == "%"):
         return False
     return one.value == other.value and (not one.unit or one.unit.casefold() == other.unit.casefold())
 
