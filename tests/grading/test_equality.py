@@ -91,7 +91,8 @@ async def test_any_of_several_accepted_answers_and_a_yes_with_its_reason_are_rig
         ("The answer is 8. It had 3 parts.", "8"), ("Error 8", None), ("The answer is on page 8.", None),
         ("The answer is not 8.", None), ("The answer is 8. Wait, scratch that.", None), ("\\boxed{8", None),
         ("The answer is about 8.", None), ("7 \\boxed{8}. Or maybe 9.", None), ("We start with 8 and", None),
-        ("The answer is 8, or maybe 9.", None), ("First \\boxed{8}. Done: \\boxed{}", None), ("", None), ("8?", None),
+        ("x = \\boxed{7} or \\boxed{8}", "7, 8"), ("The answer is 8, or maybe 9.", None),
+        ("First \\boxed{8}. Done: \\boxed{}", None), ("", None), ("8?", None),
     ],
 )  # fmt: skip
 async def test_the_last_statement_counts_and_nothing_else(reply: str, extracted: str | None) -> None:

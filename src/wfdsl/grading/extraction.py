@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
-from wfdsl.grading.statements import AnswerKind, final_statement
+from wfdsl.grading.statements import AnswerKind, Asked, final_statement
 from wfdsl.language.reasoning import after_reasoning
 
 _BLOCK = re.compile(
@@ -39,7 +39,7 @@ def final_answer(
     """The answer that a reply states: an expression, letters joined by commas, words or a program; None without one."""
     if kind == "code":
         return final_code(text)
-    found = final_statement(text, kind, question=question, choices=choices)
+    found = final_statement(text, Asked(kind, question, tuple(choices)))
     return found.value if found else None
 
 

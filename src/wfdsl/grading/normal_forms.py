@@ -64,7 +64,7 @@ _UNICODE = str.maketrans({
 })  # fmt: skip
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = (
-    "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|exp|sinh|cosh|tanh|gcd|lcm|max|min|det|lim|sqrt|pi|infty|"
+    "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|exp|sinh|cosh|tanh|gcd|lcm|det|lim|sqrt|pi|infty|"
     "binom|mod|bmod"
 )
 _WRAPPED = r"\\(?:mathbf|boldsymbol|bm|(?:und|ov)erline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from textwrap import shorten
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import Number, clean, read
+from wfdsl.grading.normal_forms import Number, read
 from wfdsl.grading.verdict import Verdict
 
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
@@ -51,12 +50,12 @@ USUAL = frozenset(re.findall(
 def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = False) -> Verdict:
     """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it."""
     if same_text(gold, answer):
-        return Verdict("right", answer, f"it is {_short(gold)}", rule="same text")
+        return Verdict("right", answer, f"it is {gold!r}", rule="same text")
     leads = [] if _ELSE.search(answer) else [re.split(r"[,，(（]|\s(?=of\b)", answer, maxsplit=1)[0]]
     said = (same_text(gold, one) for one in [*_DATE.findall(answer), *leads])
     if (is_claim and says(gold, answer, words_of(question))) or any(said):
-        return Verdict("right", answer, f"{_short(answer)} says {_short(gold)}", rule="says the text")
-    return Verdict("wrong", answer, f"{_short(answer)} is not {_short(gold)}", rule="same text")
+        return Verdict("right", answer, f"{answer!r} says {gold!r}", rule="says the text")
+    return Verdict("wrong", answer, f"{answer!r} is not {gold!r}", rule="same text")
 
 
 def same_text(gold: str, answer: str) -> bool:
@@ -116,10 +115,10 @@ def _date(text: str) -> tuple[int, ...]:
 
 def _same_quantity(gold: str, answer: str) -> bool:
     """A unit that the gold text has is part of the answer: leaving it out is wrong."""
-    one, other = read(clean(gold)), read(clean(answer))
-    if not (isinstance(one, Number) and isinstance(other, Number)) or (one.unit == "%") != (other.unit == "%"):
+    one, other = read(gold), read(answer)
+    if not isinstance(one, Number) or not isinstance(other, Number) or one.value != other.value:
         return False
-    return one.value == other.value and (not one.unit or one.unit.casefold() == other.unit.casefold())
+    return one.unit == other.unit or (not one.unit and other.unit != "%")
 
 
 def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
@@ -156,7 +155,3 @@ def words_of(question: str) -> frozenset[str]:
 
 def _plain(text: str) -> str:
     return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", text).replace("−", "-")).strip()
-
-
-def _short(text: str) -> str:
-    return repr(shorten(text, 60, placeholder="..."))
