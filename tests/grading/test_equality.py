@@ -15,7 +15,7 @@ EQUAL = [
     ("0.3", r"\frac{3}{10}"), ("8\\%", "8"), ("00:25", "0:25"), (r"\{1,2,3\}", r"\{1\}\cup\{2,3\}"), ("5", "{5}"),
     (r"x=5", "5"), ("y=2x+1", "1+2x"), (r"2x\cos(x^2)", r"\cos{x^2}\cdot 2x"), (r"5\sqrt2", r"\sqrt{50}"),
     (r"\mathrm{e}^2", "e^2"), (r"2+3\mathrm{i}", "2+3i"), (r"\emptyset", r"\text{no solution}"),
-    ("1,2", r"2 \text{ and } 1"),
+    ("1,2", r"2 \text{ and } 1"), (r"\mathbb{R}", r"\text{all reals}"),
     (r"\{-3,3\}", r"\pm 3"), (r"3\pm\sqrt5", r"3+\sqrt5 \text{ or } 3-\sqrt5"), (r"(-\infty,3)", "x<3"),
     ("(-1,1)", "|x|<1"), ("(0,6.5)", "0<x<6.5"), (r"(-\infty,-1)\cup(1,\infty)", r"x<-1 \text{ or } x>1"),
     ("(3,6)", "(x,y)=(3,6)"), (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "[[1,2],[3,4]]"), ("52_8", "52_{8}"),

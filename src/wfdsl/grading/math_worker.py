@@ -7,7 +7,7 @@ which the kernel ends when it takes too long.
 from __future__ import annotations
 
 import json
-import logging
+import resource
 import signal
 import sys
 from typing import Any
@@ -70,10 +70,7 @@ def _near(gold: Any, answer: Any) -> bool:
 
 def main(limit_s: float, memory_bytes: int) -> None:
     """Answer until there are no more requests."""
-    import resource  # noqa: PLC0415  (there is none on Windows)
-
     replies, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is not a reply
-    logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, even in the middle of C code
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -7,9 +7,9 @@ is an expression in LaTeX, which the worker process compares, or words.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 from typing import Any, TypeAlias
 from unicodedata import normalize
 
@@ -94,6 +94,7 @@ _SPELLINGS: list[tuple[re.Pattern[str], Any]] = [
         (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
         (r"\*\*", "^"),
         (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
+        (r"^(?:\\mathbb\{?R\}?|(?:\\text\{)?all (?:reals?|(?:real )?numbers)\}?)$", r"(-\\infty,\\infty)"),
         (r"[\s.,;:]+$", ""),
         (r"\s+", " "),
     )
@@ -103,11 +104,23 @@ _EMPTY = re.compile(
     r"|(?:the )?empty(?: set)?|无解|空集|解なし",
     re.IGNORECASE,
 )
-_ALL = re.compile(r"\\mathbb\{?R\}?|all (?:real )?numbers|all reals?(?: numbers)?", re.IGNORECASE)
 _COMPUTED = re.compile(r"^\d|[+*/-]|\^(?!\{?-1)|\d[a-z]|\\(?:cdot|times|sqrt|frac(?!\{d))|\s\d")
 """What a name on the left of an equation does not have: `f(x)` and `\\angle A` are names, `2x` is none."""
 _VARIABLE = re.compile(r"[a-zA-Z](?:_\w)?|\\theta|[a-z]\([a-z]\)")
 _RELATION = re.compile("[<>≤≥≠=]")
+
+
+def nested(opening: str, closing: str) -> str:
+    """A form of what may stand in brackets: other ones too, up to eight deep."""
+    inside = plain = rf"[^{opening}{closing}]*+"
+    for _ in range(8):
+        inside = rf"{plain}(?:[{opening}]{inside}[{closing}]{plain})*+"
+    return inside
+
+
+_INSIDE = nested(r"(\[{", r")\]}")
+_PART = re.compile(rf"(?:(?<![\d,.])\d{{1,3}}(?:,\d{{3}})+(?![\d,])|[(\[{{]{_INSIDE}[)\]}}]|[^,;])+")
+"""What commas separate, but not those in brackets and in thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +178,6 @@ def _value(text: str) -> Value:
     plain = _TEXT.sub(r" \1\2", text).strip()
     if _EMPTY.fullmatch(plain):
         return Group("set", ())
-    if _ALL.fullmatch(plain):
-        return Group("()", (r"-\infty", r"\infty"))
     found = _matrix(text) or _several(text) or _number(plain) or _related(text) or _group(text) or _time(plain)
     if found is None and not re.search(r"[\d\\^=+*/]", plain) and re.search(r"[^\W\d]{2,}", plain):
         return Words(plain)
@@ -194,19 +205,9 @@ def _time(text: str) -> Group | None:
 
 
 def _parts(text: str) -> list[str]:
-    """The values of a list, split outside of brackets. Thousands stay whole."""
-    text = re.sub(
-        r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land|cup)(?![a-zA-Z])|[或和と]", " , ", text
-    )
-    whole = {at for m in re.finditer(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])", text) for at in range(*m.span())}
-    cuts = [at for at, depth in enumerate(_depths(text)) if text[at] in ",;" and depth <= 0 and at not in whole]
-    parts = (text[start + 1 : end].strip() for start, end in pairwise([-1, *cuts, len(text)]))
-    return [part for part in parts if part]
-
-
-def _depths(text: str) -> list[int]:
-    """How many brackets are open after each character."""
-    return list(accumulate((letter in "([{") - (letter in ")]}") for letter in text))
+    """The values of a list."""
+    form = r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land|cup)(?![a-zA-Z])|[或和と]"
+    return [part for found in _PART.findall(re.sub(form, " , ", text)) if (part := found.strip())]
 
 
 def _matrix(text: str) -> Group | None:
@@ -219,8 +220,7 @@ def _matrix(text: str) -> Group | None:
 def _group(text: str) -> Value | None:
     """Braces, brackets and parentheses around several values."""
     text = re.sub(r"\\([{}])", r"\1", text)
-    depths = _depths(text)
-    if len(text) < 3 or depths[-1] or 0 in depths[:-1]:
+    if len(text) < 3 or not re.fullmatch(rf"[(\[{{]{_INSIDE}[)\]}}]", text):
         return None
     parts, form = _parts(text[1:-1]), text[0] + text[-1]
     if form == "{}":
@@ -313,14 +313,13 @@ def _short(name: str) -> str:
 
 def in_unit(number: Number, question: str) -> Number:
     """The number in the unit that the question asks for, if it has another one of the same dimension."""
-    square = "²" * number.unit.endswith("²")
-    dimension, factor, name = _known(number.unit.removesuffix("²")) or ("", Fraction(1), "")
+    square, known = number.unit.endswith("²"), _known(number.unit.removesuffix("²"))
     words = re.findall(r"[a-zA-Z]+(?:/[a-z]+)?|[^\W\d_a-zA-Z]+|[€£$°]", question)
-    asked = [known for word in words if (known := _known(word)) and known[0] == dimension]
-    if not asked or any(unit[2] == name for unit in asked):
+    asked = [unit for word in words if known and (unit := _known(word)) and unit[0] == known[0]]
+    if not known or not asked or known in asked:
         return number
-    _, other, unit = asked[-1]
-    return replace(number, value=number.value * (factor / other) ** (1 + len(square)), unit=unit + square)
+    _, size, name = asked[-1]
+    return Number(number.value * (known[1] / size) ** (1 + square), name + "²" * square)
 
 
 def _without_unit(text: str) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import accumulate, chain
+from itertools import chain
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
+from wfdsl.grading.normal_forms import nested
+from wfdsl.grading.text import USUAL, mention, normal_text, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -63,7 +64,8 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
-_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)")
+_BOX = re.compile(rf"\\f?box(?:ed)?\s*\{{(?:({nested('{', '}')})\}}|.*)", re.DOTALL)
+"""A box and what is in it; nothing in one that is cut off."""
 _ADDED = re.compile(
     r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
     r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
@@ -110,10 +112,9 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
 
 def _sentences_of(text: str) -> Iterator[str]:
     """Sentences and lines. Mathematics and boxes stay whole."""
-    whole = _SPAN.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", text)
-    for first, last, _ in _boxes(text):
-        whole = f"{whole[:first]}\\{'x' * (last - first - 1)}{whole[last:]}"
-    start = 0
+    whole, start = text, 0
+    for form in (_BOX, _SPAN):
+        whole = form.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", whole)
     for end, after in (*(found.span() for found in _END.finditer(whole)), (len(text), len(text))):
         if end == len(text) or not _INITIAL.search(text[max(start, end - 20) : end]):
             if sentence := text[start:end].strip():
@@ -121,27 +122,16 @@ def _sentences_of(text: str) -> Iterator[str]:
             start = after
 
 
-def _boxes(text: str) -> Iterator[tuple[int, int, str]]:
-    """Start, end and content of each box; "" as content of one that is cut off."""
-    end = 0
-    for found in _BOX.finditer(text):
-        if found.start() < end:
-            continue
-        depths = accumulate((letter == "{") - (letter == "}") for letter in text[found.end() :])
-        length = next((at for at, depth in enumerate(depths) if not depth), None)
-        end = len(text) if length is None else found.end() + length + 1
-        yield found.start(), end, "" if length is None else text[found.end() + 1 : end - 1].strip()
-
-
 def _marked(sentence: str, asked: Asked) -> Statement | None:
     """What all boxes of a sentence state together; "" where the last one does not count, or holds no option."""
-    boxes = list(_boxes(sentence))
+    boxes = list(_BOX.finditer(sentence))
     if not boxes:
         return None
-    start, end, last = boxes[-1]
-    if not last or _ADDED.match(sentence, end) or _DENIED.search(sentence[:start]):
+    values = [(box[1] or "").strip() for box in boxes]
+    start, end = boxes[-1].span()
+    if not values[-1] or _ADDED.match(sentence, end) or _DENIED.search(sentence[:start]):
         return Statement(sentence, "")
-    value = ", ".join(dict.fromkeys(content for _, _, content in boxes))
+    value = ", ".join(dict.fromkeys(values))
     if asked.kind == "choice":
         return _read(f"Answer: {value}", asked) or Statement(sentence, "")
     return Statement(sentence, value)
@@ -156,7 +146,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
             return Statement(sentence, letter)
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
-    clauses = _clauses(tokens)
+    clauses = list(chain.from_iterable(_parts(tokens)))
     is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
     at = next((at for at, clause in enumerate(clauses) if _is_told(clause)), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
@@ -221,7 +211,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         return Statement(clause, clause, is_claim=True) if clause else None
     letter = _named(clause, asked)
     if not letter and not _types(_tokens(whole, asked)) & _DOUBTS:
-        letter = _named(whole, asked, is_said=False)
+        letter = _named(whole, asked)
     return Statement(whole, letter, is_claim=True) if letter else None
 
 
@@ -244,10 +234,12 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """The value of the last clause that has one, in the last sentence that has one and is no aside."""
     asides = (at for at, said in enumerate(sentences) if at and _ASIDE.match(said))
     left = sentences[: next(asides, len(sentences))]
-    clauses = (
-        (said, one) for said in reversed(left) for one in reversed(_clauses(_tokens(said.rstrip(" .。!"), asked)))
+    valued = (
+        (said, one)
+        for said in reversed(left)
+        for one in reversed(list(chain.from_iterable(_parts(_tokens(said.rstrip(" .。!"), asked)))))
+        if _VALUES & _types(one)
     )
-    valued = ((said, one) for said, one in clauses if _VALUES & _types(one))
     said, clause = next(valued, ("", []))
     value = "" if not clause or _is_doubted(clause) else _only_value(clause, said, asked)
     return Statement(said, value, is_claim=True) if value else None
@@ -267,10 +259,10 @@ def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
-    """The letter of the only option that a clause mentions, and says."""
-    named = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
-    return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
+def _named(clause: str, asked: Asked) -> str:
+    """The letter of the only option that a clause mentions."""
+    named = [letter for letter, words in _distinct(asked) if mention(words, clause)]
+    return named[0] if len(named) == 1 else ""
 
 
 @lru_cache(maxsize=64)
@@ -338,10 +330,6 @@ def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
         [one for one in part if one and (one[0].type != "PREP" or _verb(one) >= 0 or one[0].start_pos == 0)]
         for part in whole
     ]
-
-
-def _clauses(tokens: list[Token]) -> list[list[Token]]:
-    return list(chain.from_iterable(_parts(tokens)))
 
 
 @cache

@@ -25,6 +25,7 @@ _DATE = re.compile(
     r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?",
     re.IGNORECASE,
 )
+_SIGNS = str.maketrans("’‘–—−", "''---")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
 _COPULA = re.compile(
@@ -75,13 +76,9 @@ def same_text(gold: str, answer: str) -> bool:
 
 def normal_text(text: str) -> str:
     """A text without what does not matter."""
-    text = re.sub(
-        r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}", r"\1", text.replace("$", "") if "\\" in text else text
-    )
-    text = re.sub(r"_\{?(\d)\}?", r"\1", re.sub(r"\bMt\b\.?", "Mount", text))
-    text = (
-        normalize("NFKD", text).translate({0x2019: "'", 0x2018: "'", 0x2013: "-", 0x2014: "-", 0x2212: "-"}).casefold()
-    )
+    text = re.sub(r"_\{?(\d)\}?", r"\1", text.replace("$", "") if "\\" in text else text)
+    text = re.sub(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}", r"\1", text)
+    text = normalize("NFKD", re.sub(r"\bMt\b\.?", "Mount", text)).translate(_SIGNS).casefold()
     text = _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]), text)
     text = normalize("NFKC", re.sub(r"[\u0300-\u036f]", "", text))  # without accents
     words = " ".join(_PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text).split())
