@@ -52,12 +52,11 @@ def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str
     `<answer>` tag, the whole reply if it is a program, or its part from the first definition or import on.
     """
     text = _unwrapped(after_reasoning(text))
-    fenced = list(_BLOCK.finditer(text))
+    unquoted = re.sub(r"^> ?", "", text, flags=re.MULTILINE)
+    fenced = list(_BLOCK.finditer(text)) or list(_BLOCK.finditer(unquoted))
     # a fence inside a list item is indented, and so is all that it holds
     dedented = ((found[3].lower(), re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE)) for found in fenced)
     blocks: list[tuple[str, str]] = [(tag, code) for tag, code in dedented if tag in _PYTHON and code.strip()]
-    if not blocks and re.search(r"^> ?```", text, re.MULTILINE):
-        return final_code(re.sub(r"^> ?", "", text, flags=re.MULTILINE), wanted=wanted, reads_input=reads_input)
     if not blocks:
         return None if fenced else _unfenced(text)
     name = re.escape(wanted.split(".", 1)[0])
@@ -77,8 +76,8 @@ def _unwrapped(text: str) -> str:
     inner = text.strip().removeprefix("```json").removesuffix("```").strip()
     with suppress(ValueError, RecursionError, AttributeError):
         given: dict[str, object] = json.loads(inner)
-        names = ("code", "program", "solution", "answer")
-        return next((code for name in names if isinstance(code := given.get(name), str)), text)
+        parts = map(given.get, ("code", "program", "solution", "answer"))
+        return next((code for code in parts if isinstance(code, str)), text)
     return text
 
 

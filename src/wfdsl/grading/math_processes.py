@@ -18,8 +18,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-PROCESSES = 2
-"""How many comparisons run at the same time. Our choice: one alone takes a few milliseconds."""
 LIMIT_S = 5.0
 """The longest that one comparison may take, in seconds. Our choice, as math-verify's."""
 MEMORY_BYTES = 3 * 2**29
@@ -28,11 +26,9 @@ _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONH
 
 
 class MathProcesses:
-    """The pool. It starts nothing before it is used."""
+    """The pool. It starts nothing before it is used, and runs two comparisons at a time, of a few milliseconds each."""
 
-    def __init__(
-        self, *, processes: int = PROCESSES, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES
-    ) -> None:
+    def __init__(self, *, processes: int = 2, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES) -> None:
         self._limits = (str(limit_s), str(memory_bytes))
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="wfdsl-math")
         self._idle: list[subprocess.Popen[bytes]] = []

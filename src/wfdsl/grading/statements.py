@@ -34,7 +34,7 @@ _TAGGED = re.compile(
     re.DOTALL,
 )
 _DOUBT = (
-    r"|(?=\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|unsure|not\s+sure)\b|可能|かもしれ)"
+    r"|(?=\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|(?:un|not\s+)sure)\b|可能|かもしれ)"
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
@@ -44,10 +44,8 @@ _ASIDE = re.compile(
 )
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
-_WORDLIKE = re.compile(
-    r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]"
-)
-_LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
+_WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
+_LETTERS = {chr(0xE000 + at): letter for at, letter in enumerate(ascii_uppercase)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
 _BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
@@ -107,7 +105,8 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     if found := next(filter(None, stated), None):
         return found if found.value else None
-    return _claimed([_MARKUP.sub("", one) for one in sentences], asked)
+    plain = [_MARKUP.sub("", one) for one in sentences]
+    return _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
 
 
 def _sentences_of(text: str) -> Iterator[str]:
@@ -148,7 +147,9 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     tokens = _tokens(plain, asked)
     clauses = list(chain.from_iterable(_parts(tokens)))
     is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
-    at = next((at for at, clause in enumerate(clauses) if _is_told(clause)), None)
+    heads = (_types(clause[: max(_verb(clause), 0)]) & {"HEAD"} for clause in clauses)
+    told = (head or _types(clause) & {"LABEL", "LETTER"} for head, clause in zip(heads, clauses, strict=True))
+    at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
         return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
@@ -158,11 +159,6 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         value = _only_value(clauses[at], plain.rstrip("!"), asked)
         return Statement(sentence, value) if value else None
     return Statement(sentence, plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."))
-
-
-def _is_told(clause: list[Token]) -> bool:
-    """Whether a clause has a label, the letter of an option, or a word for the answer before its verb."""
-    return "HEAD" in _types(clause[: max(_verb(clause), 0)]) or bool(_types(clause) & {"LABEL", "LETTER"})
 
 
 def _is_doubted(clause: list[Token]) -> bool:
@@ -186,7 +182,7 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
     for other in rest:
         if other[0].type == "LETTER" or str(other[0]).lower() in ("or", "option"):
             clause = [*clause, *other]
-    letters = sorted({_LETTERS[ord(token[0])] for token in clause if token.type == "LETTER"})
+    letters = sorted({_LETTERS[token] for token in clause if token.type == "LETTER"})
     plain = re.sub(r"[\ue000-\ue019]", " ", text[clause[0].start_pos : clause[-1].end_pos])
     named = _named(plain, asked)
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
@@ -200,24 +196,10 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
-    """What no statement says: the value, the option or the text of the clause in which the answer has to be."""
-    whole = " ".join(sentences)
-    if asked.kind == "math":
-        return _claimed_value(sentences, asked)
-    if not whole or len(whole) > LONGEST_SENTENCE:
+    """The text or option that prose says: in its first clause, or the one after `but`, `so` and their kin."""
+    whole, said, parts = " ".join(sentences), "", []
+    if len(whole) > LONGEST_SENTENCE:
         return None
-    clause = _claim(sentences, asked)
-    if asked.kind == "text":
-        return Statement(clause, clause, is_claim=True) if clause else None
-    letter = _named(clause, asked)
-    if not letter and not _types(_tokens(whole, asked)) & _DOUBTS:
-        letter = _named(whole, asked)
-    return Statement(whole, letter, is_claim=True) if letter else None
-
-
-def _claim(sentences: list[str], asked: Asked) -> str:
-    """The clause that says the answer: the first one, or the one after `but`, `so` and their kin; up to a bound."""
-    said, parts = "", []
     for sentence in sentences:
         there = _parts(_tokens(sentence, asked))
         if not said or not there[0]:
@@ -225,9 +207,15 @@ def _claim(sentences: list[str], asked: Asked) -> str:
     clauses = next((part for part in reversed(parts) if part), [])
     clause = clauses[0] if clauses else []
     doubt = next((at for at, token in enumerate(clause) if token.type in _DOUBTS), None)
-    if doubt is not None:
+    if doubt is not None:  # up to a bound
         clause = clause[:doubt] if clause[doubt].lower() in _BOUNDS else []
-    return said[clause[0].start_pos : clause[-1].end_pos] if clause else ""
+    claim = said[clause[0].start_pos : clause[-1].end_pos] if clause else ""
+    if asked.kind == "text":
+        return Statement(claim, claim, is_claim=True) if claim else None
+    letter = _named(claim, asked)
+    if not letter and not _types(_tokens(whole, asked)) & _DOUBTS:
+        letter = _named(whole, asked)
+    return Statement(whole, letter, is_claim=True) if letter else None
 
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
@@ -307,9 +295,7 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence[: LONGEST_SENTENCE + 1]):
         kind = token.type if tokens else _FIRST.get(token.type, token.type)
-        if kind == "WORD" and ord(token[0]) in _LETTERS:
-            kind = "LETTER"
-        elif kind == "WORD" and token.lower().strip(".") in known:
+        if kind == "WORD" and token.lower().strip(".") in known:
             kind = "KNOWN"
         tokens.append(token.update(type=kind))
     return tokens if len(tokens) <= _MOST_TOKENS and len(sentence) <= LONGEST_SENTENCE else []

@@ -16,7 +16,7 @@ from wfdsl.grading.verdict import Verdict
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
 _ELSE = re.compile(r"\b(?:or|and|not|no|but|so|wait)\b|n['’]t\b|[?？或]|和(?=.)|不是|ない", re.IGNORECASE)
 _TITLE = re.compile(
-    r"(?:(?:republic|state|kingdom|city) of|sir|dr|mr|mrs|ms|prof|professor|president|king|queen|saint|st|lord)\s+"
+    r"(?:(?:republic|state|kingdom|city) of|sir|dr|mrs?|ms|prof(?:essor)?|president|king|queen|lord|saint|st)\s+"
 )
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -28,9 +28,8 @@ _DATE = re.compile(
 _SIGNS = str.maketrans("’‘–—−", "''---")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
-_COPULA = re.compile(
-    r"(?:\b(?:is|are|was|were|be|been|by|called|named|known as|means|remains|being|choose|pick|say)|['’]s)"
-    r"\W+(?:(?:[a-z]+|[A-Z]\w+(?:an|ish|ese|ch))\W+){0,4}\Z|(?:为|是|は)\W*\Z"
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|be|been|by|called|named|as|means|remains|being|choose|pick|say)\b|['’]s\b|[为是は]"
 )
 _AWAY = re.compile(
     r"\b(?:to|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more|less|than|of"
@@ -43,7 +42,7 @@ USUAL = frozenset(re.findall(
     r"[\w']+",
     "the a an is are was were it its of in on at by to for from this that these they there has have as so must be it's "
     "correct answer right option did that's they're he she we i you here his her their our my all only just choice yes "
-    "one most and such definitely clearly many",
+    "one most and such definitely clearly many american british english french german italian",
 ))  # fmt: skip
 """Words that name nothing."""
 
@@ -127,9 +126,8 @@ def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
     before, after = clause[: found.start()], clause[found.end() :]
     if _ADDED.match(after) or _AWAY.search(before):
         return False
-    names = re.findall(r"[^\W_]+(?:['’]\w+)?", before)
-    is_rival = any((name[0].isupper() or name[0].isdigit()) and name.lower() not in known | USUAL for name in names)
-    return bool(_COPULA.search(before)) or not is_rival
+    names = re.findall(r"[^\W_]+(?:['’]\w+)?", _VERB.split(before)[-1])
+    return not any((name[0].isupper() or name[0].isdigit()) and name.lower() not in known | USUAL for name in names)
 
 
 def mention(wanted: str, clause: str) -> re.Match[str] | None:
