@@ -13,9 +13,8 @@ from wfdsl.grading.statements import AnswerKind, Asked, final_statement
 from wfdsl.language.reasoning import after_reasoning
 
 _BLOCK = re.compile(
-    r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*(?:\n|\Z)(.*?)"
-    r"(?:^[ \t]*\2[`~]*(?![ \t]*[\w+#.-])[^\n`]*$|\Z)",
-    re.MULTILINE | re.DOTALL,
+    r"(?ms)^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*(?:\n|\Z)(.*?)"
+    r"(?:^[ \t]*\2[`~]*(?![ \t]*[\w+#.-])[^\n`]*$|\Z)"
 )
 """Margin, fence, tag and code; the last block may have no end."""
 _PYTHON = frozenset({"", "python", "python3", "py", "py3", "ipython", "ipython3", "sage"})
@@ -23,14 +22,10 @@ _READS = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\(\s*0|\bfileinput\b")
 _PRINTS = re.compile(r"\bprint\s*\(|\bstdout\b")
 _EXPRESSIONS = (ast.Expr, ast.AnnAssign, ast.Pass, ast.Raise)
 """What makes no text a program: `Paris`, `42` and `Answer: 42` are Python too."""
-_PROGRAM = re.compile(
-    r"^(?:(?:async\s+)?def\s+\w+\s*\(|class\s+\w+|import\s+\w+|from\s+\w[\w.]*\s+import\s|@\w)", re.MULTILINE
-)
+_PROGRAM = re.compile(r"(?m)^(?:(?:async\s+)?def\s+\w+\s*\(|(?:class|import)\s+\w|from\s+\w[\w.]*\s+import\s|@\w)")
 _UNFENCED = re.compile(r"\[BEGIN\](.*?)(?:\[DONE\]|\Z)|<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
-LONGEST_PROGRAM = 200_000
-"""How many characters of a reply without a fence are tried as a program. Our choice."""
-_MOST_CUTS = 5
-"""How often the end of a reply is cut off to find the program in it. Our choice."""
+LONGEST_PROGRAM = 200_000  # characters of a reply without a fence that are tried as a program: our choice
+_MOST_CUTS = 5  # of the end of a reply, to find the program in it: our choice
 
 
 def final_answer(

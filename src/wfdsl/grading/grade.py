@@ -77,9 +77,9 @@ def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict
     wanted = gold_letters(gold, choices)
     if not wanted:
         return Verdict("unjudged", answer, f"the gold answer {gold!r} is not one of the options", rule="letters")
-    if set(re.findall(r"[A-Z]", answer)) == wanted:
-        return Verdict("right", answer, f"it is {', '.join(sorted(wanted))}", rule="letters")
-    return Verdict("wrong", answer, f"{answer} is not {', '.join(sorted(wanted))}", rule="letters")
+    is_right = set(re.findall(r"[A-Z]", answer)) == wanted
+    reason = f"{answer} is {'' if is_right else 'not '}{', '.join(sorted(wanted))}"
+    return Verdict("right" if is_right else "wrong", answer, reason, rule="letters")
 
 
 async def _grade_custom(task: Task, text: str) -> Verdict:

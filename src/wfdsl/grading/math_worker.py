@@ -18,8 +18,6 @@ from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy  # 
 _DIGITS = 60
 _SAME = sympy.Float("1e-40")
 """How near two values of 60 digits have to be, relatively. Our choice."""
-_POINTS = ("7/13", "-17/11", "29/17", "-5/19", "101/31", "-211/23")
-"""Where expressions with letters are compared. Our choice: no one writes an expression that is equal at just these."""
 
 
 def compare(gold: str, answer: str) -> str:
@@ -33,14 +31,12 @@ def compare(gold: str, answer: str) -> str:
 def _parse(expression: str) -> Any:
     try:
         read = latex2sympy(expression, conversion_config=ConversionConfig(lowercase_symbols=False))
+        read = read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E)
+        return read.replace(sympy.UnevaluatedExpr, lambda hundredth: hundredth)  # of a percent sign
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001  (its parser raises bare exceptions)
+    except Exception:  # noqa: BLE001  (its parser raises bare exceptions, and returns what is no expression)
         return None
-    if not hasattr(read, "subs"):
-        return None
-    read = read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E)
-    return read.replace(sympy.UnevaluatedExpr, lambda hundredth: hundredth)  # of a percent sign
 
 
 def _same(gold: Any, answer: Any) -> bool:
@@ -52,9 +48,9 @@ def _same(gold: Any, answer: Any) -> bool:
     if not isinstance(gold, sympy.Expr) or not isinstance(answer, sympy.Expr):
         return False
     letters = sorted(gold.free_symbols | answer.free_symbols, key=str)
-    points = (
-        {letter: sympy.Rational(_POINTS[(start + 2 * n) % 6]) + n for n, letter in enumerate(letters)}
-        for start in range(len(_POINTS) if letters else 1)
+    points = (  # our choice: no one writes expressions that are equal at just these
+        {letter: (-1) ** start * sympy.Rational(sympy.prime(3 + start + 6 * n), 30) for n, letter in enumerate(letters)}
+        for start in range(6 if letters else 1)
     )
     return all(_near(gold.subs(point), answer.subs(point)) for point in points)
 

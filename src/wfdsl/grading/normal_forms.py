@@ -56,9 +56,9 @@ _UNIT = re.compile(r"[^\W\d_]+(?:[ /-][^\W\d_]+){0,4}(?:\s?\^\{?[23]\}?|[²³])?
 _NO_UNIT = re.compile(r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|of|more|less|\w+ths)\b(?! per)")
 _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
-    "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ",
-    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}",
-    "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}", "、": ",", "，": ",", "；": ";",
+    "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}",
+    "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}",
+    "、": ",", "，": ",", "；": ";",
 })  # fmt: skip
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
@@ -95,9 +95,8 @@ _SPELLINGS: list[tuple[re.Pattern[str], Any]] = [
     )
 ]
 _EMPTY = re.compile(
-    r"\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
-    r"|(?:the )?empty(?: set)?|无解|空集|解なし",
-    re.IGNORECASE,
+    r"(?i)\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
+    r"|(?:the )?empty(?: set)?|无解|空集|解なし"
 )
 _COMPUTED = re.compile(r"^\d|[+*/-]|\^(?!\{?-1)|\d[a-z]|\\(?:cdot|times|sqrt|frac(?!\{d))|\s\d")
 """What a name on the left of an equation does not have: `f(x)` and `\\angle A` are names, `2x` is none."""

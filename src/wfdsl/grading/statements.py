@@ -147,8 +147,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     tokens = _tokens(plain, asked)
     clauses = list(chain.from_iterable(_parts(tokens)))
     is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
-    heads = (_types(clause[: max(_verb(clause), 0)]) & {"HEAD"} for clause in clauses)
-    told = (head or _types(clause) & {"LABEL", "LETTER"} for head, clause in zip(heads, clauses, strict=True))
+    told = (_types(one) & {"LABEL", "LETTER"} or "HEAD" in _types(one[: max(_verb(one), 0)]) for one in clauses)
     at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
@@ -177,11 +176,9 @@ def _verb(clause: list[Token]) -> int:
 
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
     """The letters that a clause states, with those that are added to it."""
-    clause, *rest = clauses
-    is_told = _types(clause) & {"LABEL", "HEAD"}
-    for other in rest:
-        if other[0].type == "LETTER" or str(other[0]).lower() in ("or", "option"):
-            clause = [*clause, *other]
+    is_told = _types(clauses[0]) & {"LABEL", "HEAD"}
+    added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
+    clause = list(chain(clauses[0], *added))
     letters = sorted({_LETTERS[token] for token in clause if token.type == "LETTER"})
     plain = re.sub(r"[\ue000-\ue019]", " ", text[clause[0].start_pos : clause[-1].end_pos])
     named = _named(plain, asked)
@@ -197,15 +194,12 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     """The text or option that prose says: in its first clause, or the one after `but`, `so` and their kin."""
-    whole, said, parts = " ".join(sentences), "", []
+    whole = " ".join(sentences)
     if len(whole) > LONGEST_SENTENCE:
         return None
-    for sentence in sentences:
-        there = _parts(_tokens(sentence, asked))
-        if not said or not there[0]:
-            said, parts = sentence, there
-    clauses = next((part for part in reversed(parts) if part), [])
-    clause = clauses[0] if clauses else []
+    read = [(sentence, _parts(_tokens(sentence, asked))) for sentence in sentences if sentence]
+    said, parts = next((one for one in reversed(read) if not one[1][0]), read[0] if read else ("", []))
+    clause = next((part[0] for part in reversed(parts) if part), [])
     doubt = next((at for at, token in enumerate(clause) if token.type in _DOUBTS), None)
     if doubt is not None:  # up to a bound
         clause = clause[:doubt] if clause[doubt].lower() in _BOUNDS else []

@@ -91,8 +91,7 @@ def _same_name(gold: str, one: str, other: str) -> bool:
         return True
     if len(wanted) < 2 or not 2 <= len(given) <= 5 or not gold[:1].isupper() or wanted[-1] != given[-1]:
         return False
-    is_short = min(len(wanted), len(given)) == 2
-    pairs = zip(wanted[:1] if is_short else wanted[:-1], given[:-1], strict=False)
+    pairs = zip(wanted[:-1], given[:-1], strict=False)
     is_same = all(a == b or (1 in (len(a), len(b)) and a[0] == b[0]) for a, b in pairs)
     return is_same or given[0] == "".join(word[0] for word in wanted[:-1])
 
