@@ -11,7 +11,7 @@ import pytest
 
 from wfdsl.grading.grade import grade_choice
 from wfdsl.grading.normal_forms import read
-from wfdsl.grading.statements import final_statement
+from wfdsl.grading.statements import Asked, final_statement
 from wfdsl.grading.text import same_text
 
 LENGTH = 10_000
@@ -27,13 +27,13 @@ PIECES = [
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_long_reply_of_one_piece_is_read_at_once(piece: str) -> None:
-    final_statement("The answer is 5.", "math")  # builds the grammar
+    final_statement("The answer is 5.", Asked("math"))  # builds the grammar
 
     for lead in LEADS:
         text = lead + piece * (LENGTH // len(piece))
         start = time.process_time()
         for kind in ("math", "choice", "text"):
-            found = final_statement(text, kind)
+            found = final_statement(text, Asked(kind))
             value = found.value if found else text
             read(value), same_text("5", value), grade_choice("A", value)
         assert time.process_time() - start < MOST_S

@@ -50,8 +50,7 @@ async def test_a_comparison_that_takes_too_much_memory_is_unjudged() -> None:
     found = await pool.compare("x+5", "10^{10^{9}}")
 
     pool.close()
-    assert found.outcome == "failed"
-    assert "died" in found.reason
+    assert "died" in found
 
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="finds processes in /proc")
@@ -69,7 +68,7 @@ def test_a_process_sees_no_keys_is_replaced_if_it_was_killed_while_idle_and_ends
     after = asyncio.run(pool.compare("x", "x"))
     pool.close()
 
-    assert after.outcome == "right"
+    assert after == "right"
     assert _children() == before
     assert b"PATH=" in seen
     assert b"secret" not in seen
@@ -109,7 +108,7 @@ async def test_a_grading_that_is_cancelled_leaves_the_pool_usable(processes: Mat
         await bomb
     after = await processes.compare("x", "x")
 
-    assert after.outcome == "right"
+    assert after == "right"
 
 
 def test_a_program_that_graded_ends_without_a_warning_or_a_leftover() -> None:

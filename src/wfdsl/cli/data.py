@@ -163,15 +163,15 @@ def _check(args: argparse.Namespace) -> int:
     from wfdsl.grading.gold_check import check_gold
 
     tasks = _read(args)
-    checked = check_gold(tasks)
-    for task, found, verdict in checked.misses:
+    checked, misses = check_gold(tasks)
+    for task, found, verdict in misses:
         gold = shorten(task.gold, width=_GOLD_CHARS, measure=len)
         print(f"{task.id}: {found}: gold {gold!r}: {verdict.reason or 'no reason given'}")
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.counts.items() if count)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.items() if count)
     print(f"{len(tasks)} tasks: {counts}")
-    if checked.counts["wrong"] or checked.counts["accepts a wrong answer"]:
+    if checked["wrong"] or checked["accepts a wrong answer"]:
         return WRONG
-    return UNJUDGED if checked.counts["unjudged"] else OK
+    return UNJUDGED if checked["unjudged"] else OK
 
 
 def _examples(_args: argparse.Namespace) -> int:

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
-from wfdsl.grading.statements import AnswerKind, final_statement
+from wfdsl.grading.statements import AnswerKind, Asked, final_statement
 from wfdsl.language.reasoning import after_reasoning
 
 _BLOCK = re.compile(
-    r"^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*(?:\n|\Z)(.*?)"
-    r"(?:^[ \t]*\2[`~]*(?![ \t]*[\w+#.-])[^\n`]*$|\Z)",
-    re.MULTILINE | re.DOTALL,
+    r"(?ms)^([ \t]*)(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n`]*(?:\n|\Z)(.*?)"
+    r"(?:^[ \t]*\2[`~]*(?![ \t]*[\w+#.-])[^\n`]*$|\Z)"
 )
 """Margin, fence, tag and code; the last block may have no end."""
 _PYTHON = frozenset({"", "python", "python3", "py", "py3", "ipython", "ipython3", "sage"})
@@ -23,14 +22,10 @@ _READS = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\(\s*0|\bfileinput\b")
 _PRINTS = re.compile(r"\bprint\s*\(|\bstdout\b")
 _EXPRESSIONS = (ast.Expr, ast.AnnAssign, ast.Pass, ast.Raise)
 """What makes no text a program: `Paris`, `42` and `Answer: 42` are Python too."""
-_PROGRAM = re.compile(
-    r"^(?:(?:async\s+)?def\s+\w+\s*\(|class\s+\w+|import\s+\w+|from\s+\w[\w.]*\s+import\s|@\w)", re.MULTILINE
-)
+_PROGRAM = re.compile(r"(?m)^(?:(?:async\s+)?def\s+\w+\s*\(|(?:class|import)\s+\w|from\s+\w[\w.]*\s+import\s|@\w)")
 _UNFENCED = re.compile(r"\[BEGIN\](.*?)(?:\[DONE\]|\Z)|<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
-LONGEST_PROGRAM = 200_000
-"""How many characters of a reply without a fence are tried as a program. Our choice."""
-_MOST_CUTS = 5
-"""How often the end of a reply is cut off to find the program in it. Our choice."""
+LONGEST_PROGRAM = 200_000  # characters of a reply without a fence that are tried as a program: our choice
+_MOST_CUTS = 5  # of the end of a reply, to find the program in it: our choice
 
 
 def final_answer(
@@ -39,7 +34,7 @@ def final_answer(
     """The answer that a reply states: an expression, letters joined by commas, words or a program; None without one."""
     if kind == "code":
         return final_code(text)
-    found = final_statement(text, kind, question=question, choices=choices)
+    found = final_statement(text, Asked(kind, question, tuple(choices)))
     return found.value if found else None
 
 
@@ -52,12 +47,11 @@ def final_code(text: str, *, wanted: str = "", reads_input: bool = False) -> str
     `<answer>` tag, the whole reply if it is a program, or its part from the first definition or import on.
     """
     text = _unwrapped(after_reasoning(text))
-    fenced = list(_BLOCK.finditer(text))
+    unquoted = re.sub(r"^> ?", "", text, flags=re.MULTILINE)
+    fenced = list(_BLOCK.finditer(text)) or list(_BLOCK.finditer(unquoted))
     # a fence inside a list item is indented, and so is all that it holds
     dedented = ((found[3].lower(), re.sub(rf"^{found[1]}", "", found[4], flags=re.MULTILINE)) for found in fenced)
     blocks: list[tuple[str, str]] = [(tag, code) for tag, code in dedented if tag in _PYTHON and code.strip()]
-    if not blocks and re.search(r"^> ?```", text, re.MULTILINE):
-        return final_code(re.sub(r"^> ?", "", text, flags=re.MULTILINE), wanted=wanted, reads_input=reads_input)
     if not blocks:
         return None if fenced else _unfenced(text)
     name = re.escape(wanted.split(".", 1)[0])
@@ -77,8 +71,8 @@ def _unwrapped(text: str) -> str:
     inner = text.strip().removeprefix("```json").removesuffix("```").strip()
     with suppress(ValueError, RecursionError, AttributeError):
         given: dict[str, object] = json.loads(inner)
-        names = ("code", "program", "solution", "answer")
-        return next((code for name in names if isinstance(code := given.get(name), str)), text)
+        parts = map(given.get, ("code", "program", "solution", "answer"))
+        return next((code for code in parts if isinstance(code, str)), text)
     return text
 
 

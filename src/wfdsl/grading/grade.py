@@ -15,7 +15,7 @@ from wfdsl.grading.extraction import final_code
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.normal_forms import Words, read
 from wfdsl.grading.sandbox import Sandbox
-from wfdsl.grading.statements import AnswerKind, final_statement
+from wfdsl.grading.statements import AnswerKind, Asked, final_statement
 from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Outcome, Verdict
 from wfdsl.own_code import load_function
@@ -56,7 +56,7 @@ async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Ver
         return await grade_program(program, task.tests, sandbox=sandbox)
     is_words = task.kind == "math" and all(isinstance(read(gold), Words) for gold in task.golds)
     kind = "text" if is_words else cast("AnswerKind", task.kind)
-    found = final_statement(text, kind, question=task.question, choices=task.choices)
+    found = final_statement(text, Asked(kind, task.question, task.choices))
     if found is None:
         return Verdict("wrong", None, "the reply states no answer")
     verdict = Verdict("wrong")
@@ -77,9 +77,9 @@ def grade_choice(gold: str, answer: str, choices: Sequence[str] = ()) -> Verdict
     wanted = gold_letters(gold, choices)
     if not wanted:
         return Verdict("unjudged", answer, f"the gold answer {gold!r} is not one of the options", rule="letters")
-    if set(re.findall(r"[A-Z]", answer)) == wanted:
-        return Verdict("right", answer, f"it is {', '.join(sorted(wanted))}", rule="letters")
-    return Verdict("wrong", answer, f"{answer} is not {', '.join(sorted(wanted))}", rule="letters")
+    is_right = set(re.findall(r"[A-Z]", answer)) == wanted
+    reason = f"{answer} is {'' if is_right else 'not '}{', '.join(sorted(wanted))}"
+    return Verdict("right" if is_right else "wrong", answer, reason, rule="letters")
 
 
 async def _grade_custom(task: Task, text: str) -> Verdict:

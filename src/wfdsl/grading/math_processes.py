@@ -17,10 +17,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import NamedTuple
 
-PROCESSES = 2
-"""How many comparisons run at the same time. Our choice: one alone takes a few milliseconds."""
 LIMIT_S = 5.0
 """The longest that one comparison may take, in seconds. Our choice, as math-verify's."""
 MEMORY_BYTES = 3 * 2**29
@@ -28,28 +25,17 @@ MEMORY_BYTES = 3 * 2**29
 _KEPT_VARIABLES = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
 
 
-class Comparison(NamedTuple):
-    """The result of comparing two expressions."""
-
-    outcome: str
-    """`right`, `wrong`, `unread-gold`, `unread-answer` or `failed`."""
-    reason: str = ""
-
-
 class MathProcesses:
-    """The pool. It starts nothing before it is used."""
+    """The pool. It starts nothing before it is used, and runs two comparisons at a time, of a few milliseconds each."""
 
-    def __init__(
-        self, *, processes: int = PROCESSES, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES
-    ) -> None:
-        self._limit_s = limit_s
-        self._memory_bytes = memory_bytes
+    def __init__(self, *, processes: int = 2, limit_s: float = LIMIT_S, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._limits = (str(limit_s), str(memory_bytes))
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="wfdsl-math")
         self._idle: list[subprocess.Popen[bytes]] = []
 
-    async def compare(self, gold: str, answer: str, digits: int = 0) -> Comparison:
-        """Compare two expressions. A comparison that takes too long, or too much memory, is `failed` with a reason."""
-        return await asyncio.wrap_future(self._threads.submit(self._compare, gold, answer, digits))
+    async def compare(self, gold: str, answer: str) -> str:
+        """How two expressions compare: `right`, `wrong`, or in a sentence why that is not known."""
+        return await asyncio.wrap_future(self._threads.submit(self._compare, gold, answer))
 
     def close(self) -> None:
         """Wait for the comparisons that are running, and end all processes."""
@@ -57,7 +43,7 @@ class MathProcesses:
         while self._idle:
             _end(self._idle.pop())
 
-    def _compare(self, *request: str | int) -> Comparison:
+    def _compare(self, *request: str) -> str:
         process = self._idle.pop() if self._idle else self._started()
         if process.poll() is not None:
             _end(process)
@@ -69,16 +55,16 @@ class MathProcesses:
             process.stdin.flush()
         if (reply := process.stdout.readline()).endswith(b"\n"):
             self._idle.append(process)
-            return Comparison(*json.loads(reply))
+            return str(json.loads(reply))
         code = process.wait()
         _end(process)
         if code == -signal.SIGALRM:
-            return Comparison("failed", f"comparing the expressions took longer than {self._limit_s:g} s")
-        return Comparison("failed", f"the process that compares expressions died with exit code {code}")
+            return f"comparing the expressions took longer than {float(self._limits[0]):g} s"
+        return f"the process that compares expressions died with exit code {code}"
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "wfdsl.grading.math_worker", str(self._limit_s), str(self._memory_bytes)],
+            [sys.executable, "-P", "-m", "wfdsl.grading.math_worker", *self._limits],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

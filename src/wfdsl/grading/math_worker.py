@@ -7,46 +7,39 @@ which the kernel ends when it takes too long.
 from __future__ import annotations
 
 import json
-import logging
+import resource
 import signal
 import sys
 from typing import Any
 
 import sympy  # type: ignore[import-untyped]
-from latex2sympy2_extended import latex2sympy  # type: ignore[import-untyped]
+from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy  # type: ignore[import-untyped]
 
 _DIGITS = 60
 _SAME = sympy.Float("1e-40")
 """How near two values of 60 digits have to be, relatively. Our choice."""
-_POINTS = ("7/13", "-17/11", "29/17", "-5/19", "101/31", "-211/23")
-"""Where expressions with letters are compared. Our choice: no one writes an expression that is equal at just these."""
 
 
-def compare(gold: str, answer: str, digits: int = 0) -> str:
-    """How two expressions in LaTeX compare: right, wrong, unread-gold or unread-answer.
-
-    With `digits` the answer is a decimal of so many digits, which may round the gold value.
-    """
+def compare(gold: str, answer: str) -> str:
+    """How two expressions in LaTeX compare: `right` or `wrong`, or that the gold one cannot be read."""
     one, other = _parse(gold), _parse(answer)
-    if one is None or other is None:
-        return "unread-answer" if one is not None else "unread-gold"
-    return "right" if _same(one, other, digits) else "wrong"
+    if one is None:
+        return "the gold answer is not an expression"
+    return "right" if other is not None and _same(one, other) else "wrong"
 
 
 def _parse(expression: str) -> Any:
     try:
-        read = latex2sympy(expression)
+        read = latex2sympy(expression, conversion_config=ConversionConfig(lowercase_symbols=False))
+        read = read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E)
+        return read.replace(sympy.UnevaluatedExpr, lambda hundredth: hundredth)  # of a percent sign
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001  (its parser raises bare exceptions)
+    except Exception:  # noqa: BLE001  (its parser raises bare exceptions, and returns what is no expression)
         return None
-    if not hasattr(read, "subs"):
-        return None
-    read = read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E)
-    return read.replace(sympy.UnevaluatedExpr, lambda hundredth: hundredth)  # of a percent sign
 
 
-def _same(gold: Any, answer: Any, digits: int) -> bool:
+def _same(gold: Any, answer: Any) -> bool:
     if bool(gold == answer):
         return True
     if isinstance(gold, sympy.Equality) and isinstance(answer, sympy.Equality):
@@ -54,37 +47,26 @@ def _same(gold: Any, answer: Any, digits: int) -> bool:
         return bool(ratio.is_number and ratio.is_nonzero)
     if not isinstance(gold, sympy.Expr) or not isinstance(answer, sympy.Expr):
         return False
-    tolerance = sympy.Float(5) / 10**digits if digits else _SAME
     letters = sorted(gold.free_symbols | answer.free_symbols, key=str)
-    compared = 0
-    for start in range(len(_POINTS) if letters else 1):
-        at = {letter: sympy.Rational(_POINTS[(start + 2 * n) % 6]) + n for n, letter in enumerate(letters)}
-        one, other = gold.subs(at), answer.subs(at)
-        if one.is_finite is False or other.is_finite is False:
-            continue
-        if not _near(one, other, tolerance):
-            return False
-        compared += 1
-    return compared >= (2 if letters else 1)
+    points = (  # our choice: no one writes expressions that are equal at just these
+        {letter: (-1) ** start * sympy.Rational(sympy.prime(3 + start + 6 * n), 30) for n, letter in enumerate(letters)}
+        for start in range(6 if letters else 1)
+    )
+    return all(_near(gold.subs(point), answer.subs(point)) for point in points)
 
 
-def _near(gold: Any, answer: Any, tolerance: Any) -> bool:
+def _near(gold: Any, answer: Any) -> bool:
     one, other = sympy.N(gold, _DIGITS), sympy.N(answer, _DIGITS)
-    if not (one.is_number and other.is_number) or sympy.nan in (one, other):
+    if not all(number.is_number and number.is_finite for number in (one, other)):
         return False
-    if one.is_infinite or other.is_infinite:
-        return bool(one == other)
     if other == 0 or abs(one) < sympy.Float("1e-45"):
         return bool(sympy.simplify(gold - answer) == 0)
-    return bool(abs(one - other) <= tolerance * abs(one))
+    return bool(abs(one - other) <= _SAME * abs(one))
 
 
 def main(limit_s: float, memory_bytes: int) -> None:
     """Answer until there are no more requests."""
-    import resource  # noqa: PLC0415  (there is none on Windows)
-
     replies, sys.stdout = sys.stdout, sys.stderr  # what the libraries print is not a reply
-    logging.disable(logging.CRITICAL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, even in the middle of C code
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -95,11 +77,11 @@ def main(limit_s: float, memory_bytes: int) -> None:
     for request in map(json.loads, sys.stdin):
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
-            reply = [compare(*request)]
+            reply = compare(*request)
         except MemoryError:  # the process ends, and another one begins with what it needs
             raise
         except Exception as error:  # noqa: BLE001  (any failure of the algebra means: unjudged)
-            reply = ["failed", f"{type(error).__name__}: {str(error)[:200]}"]
+            reply = f"{type(error).__name__}: {str(error)[:200]}"
         signal.setitimer(signal.ITIMER_REAL, 0)
         print(json.dumps(reply), file=replies, flush=True)
 

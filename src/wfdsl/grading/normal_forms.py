@@ -7,15 +7,14 @@ is an expression in LaTeX, which the worker process compares, or words.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import chain
 from typing import Any, TypeAlias
-from unicodedata import normalize, numeric
+from unicodedata import normalize
 
 LONGEST = 1_000
 """How many characters an answer may have: our choice."""
-LARGEST_POWER = 400  # of ten, in a number: our choice
 _UNITS = {
     "length": "km 1000 kilometer|m 1 meter 米 メートル|cm 1/100 centimeter 厘米|mm 1/1000 millimeter|"
     "mi 1609344/1000 mile|in 254/10000 inch inches|ft 3048/10000 foot feet|yd 9144/10000 yard",
@@ -39,60 +38,48 @@ _SCALES |= {"万": 10**4, "亿": 10**8, "億": 10**8}
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _NAMES = (_WORDS + " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety").split()
 _NUMERALS = {word: at if at < 20 else 10 * at - 180 for at, word in enumerate(_NAMES)}
+_NUMERALS |= {sign: at for at, sign in enumerate("〇一二三四五六七八九十")} | {"两": 2}
 _PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 _PARTS |= {"tenth": 10}
-_CJK_NUMBER = re.compile(
-    r"(?:([〇零一二两三四五六七八九十百千]+)分[之の]([一二三四五六七八九十百千]+)|([〇零一二两三四五六七八九十百千]+)(?!分[之の]))"
-)
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
-    (?: (?:(?P<whole>\d+)\s+)?(?P<over>\d+)\s*/\s*(?P<under>-?\d+)(?![\d.])
+    (?: (?:(?P<whole>\d+)\s+)?(?P<over>\d+)\s*/\s*(?P<under>-?[1-9]\d*)(?![\d.])
       | (?P<v>{_DIGITS})\.?
-        (?:e(?P<e>[-+]?\d{{1,4}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,4}})\}}?)?)
+        (?:e(?P<e>[-+]?\d{{1,3}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,3}})\}}?)?)
     (?P<rest>.*)""",
     re.VERBOSE | re.DOTALL,
 )
 _AMOUNT = r"[\d,.]+(?: [a-z/ ]+)?[.]?$"
 """What makes a dollar sign before it money, and not the beginning of mathematics."""
 _UNIT = re.compile(r"[^\W\d_]+(?:[ /-][^\W\d_]+){0,4}(?:\s?\^\{?[23]\}?|[²³])?|°[CFcf]?|[€£¥¢$]|米/秒")
-_NO_UNIT = re.compile(
-    r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|choose|of|over|mod|more|less|\w+ths)\b(?! per)"
-)
+_NO_UNIT = re.compile(r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|of|more|less|\w+ths)\b(?! per)")
 _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
-    "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ",
-    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}",
-    "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}", "、": ",", "，": ",", "；": ";",
+    "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}",
+    "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}",
+    "、": ",", "，": ",", "；": ";",
 })  # fmt: skip
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
-_FUNCTIONS = (
-    "sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|exp|sinh|cosh|tanh|gcd|lcm|max|min|det|lim|sqrt|pi|infty|"
-    "binom|mod|bmod"
-)
+_FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
 _WRAPPED = r"\\(?:mathbf|boldsymbol|bm|(?:und|ov)erline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
+_SIGNS = {"le": "≤", "ge": "≥", "ne": "≠", "lt": "<", "gt": ">", "<": "≤", ">": "≥"}
 _SPELLINGS: list[tuple[re.Pattern[str], Any]] = [
     (re.compile(form), spelled)
     for form, spelled in (
         (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
         (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
         (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
-        (r"\{:\}", ":"),
         (r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1"),
-        (r"(?<=\d)(?:,\\!\s*(?=\d{3})|\{,\}(?=\d))", ","),
+        (r"(?<=\d)(?:\{([,:])\}|(,)\\!\s*)(?=\d)", r"\1\2"),
         (r"\\(?:left|right|(?:display|text)style|[lL]arge|small|normalsize|[bB]ig[lr]?|limits|q?quad)(?![a-zA-Z])", ""),
         (r"\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|[`~]|(?<!\\)\\ ", ""),
         (r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}"),
         (r"\\[dtc]frac", r"\\frac"),
         (_WRAPPED, r"\1"),
-        (_WRAPPED, r"\1"),
         (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
         (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
-        (r"\\leq?(?:slant)?(?![a-zA-Z])|<=", "≤"),
-        (r"\\geq?(?:slant)?(?![a-zA-Z])|>=", "≥"),
-        (r"\\neq?(?![a-zA-Z])", "≠"),
-        (r"\\lt(?![a-zA-Z])", "<"),
-        (r"\\gt(?![a-zA-Z])", ">"),
+        (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
         (r"(?<=\d)_\{(\d+)\}", r"_\1"),
         (r"\\mathrm\s*\{([ei])\}", r"\1"),
         (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
@@ -101,20 +88,33 @@ _SPELLINGS: list[tuple[re.Pattern[str], Any]] = [
         (rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1"),
         (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
         (r"\*\*", "^"),
+        (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
+        (r"^(?:\\mathbb\{?R\}?|(?:\\text\{)?all (?:reals?|(?:real )?numbers)\}?)$", r"(-\\infty,\\infty)"),
         (r"[\s.,;:]+$", ""),
         (r"\s+", " "),
     )
 ]
 _EMPTY = re.compile(
-    r"\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
-    r"|(?:the )?empty(?: set)?|无解|空集|解なし",
-    re.IGNORECASE,
+    r"(?i)\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
+    r"|(?:the )?empty(?: set)?|无解|空集|解なし"
 )
-_ALL = re.compile(r"\\mathbb\{?R\}?|all (?:real )?numbers|all reals?(?: numbers)?", re.IGNORECASE)
 _COMPUTED = re.compile(r"^\d|[+*/-]|\^(?!\{?-1)|\d[a-z]|\\(?:cdot|times|sqrt|frac(?!\{d))|\s\d")
 """What a name on the left of an equation does not have: `f(x)` and `\\angle A` are names, `2x` is none."""
 _VARIABLE = re.compile(r"[a-zA-Z](?:_\w)?|\\theta|[a-z]\([a-z]\)")
 _RELATION = re.compile("[<>≤≥≠=]")
+
+
+def nested(opening: str, closing: str) -> str:
+    """A form of what may stand in brackets: other ones too, up to eight deep."""
+    inside = plain = rf"[^{opening}{closing}]*+"
+    for _ in range(8):
+        inside = rf"{plain}(?:[{opening}]{inside}[{closing}]{plain})*+"
+    return inside
+
+
+_INSIDE = nested(r"(\[{", r")\]}")
+_PART = re.compile(rf"(?:(?<![\d,.])\d{{1,3}}(?:,\d{{3}})+(?![\d,])|[(\[{{]{_INSIDE}[)\]}}]|[^,;])+")
+"""What commas separate, but not those in brackets and in thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +123,15 @@ class Number:
 
     value: Fraction
     unit: str = ""
-    """The first name of a known unit, else the words as written."""
-    is_percent: bool = False
-    digits: int = 0
-    """Significant digits of a decimal; 0 for an integer or a fraction."""
+    """`%`, the first name of a known unit, else the words as written."""
 
     @property
     def exact(self) -> Fraction:
         """The value; of percents, hundredths."""
-        return self.value / 100 if self.is_percent else self.value
+        return self.value / 100 if self.unit == "%" else self.value
 
     def __str__(self) -> str:
-        return f"{self.value}{'%' if self.is_percent else ''}{' ' + self.unit if self.unit else ''}"
+        return f"{self.value} {self.unit}".strip()
 
 
 class Words(str):
@@ -145,7 +142,7 @@ class Words(str):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Values in a form: `set`, `(]` and the like for intervals and tuples, `union`, `matrix`, `named`, `chain`, `:`."""
+    """Values in a form: `set`, `(]` and the like for intervals, tuples and the rows of a matrix, `named`, `:`."""
 
     form: str
     items: tuple[Value, ...]
@@ -160,7 +157,7 @@ Value: TypeAlias = "Number | Group | Words | str"
 
 def read(text: str) -> Value:
     """The normal form of an answer."""
-    return _value(clean(re.sub(r"(?<=\S)\s*\(\s*(?:≈|~|=|approx|about|or|i\.e\.)[^()]*\)\s*$", "", text[:LONGEST])))
+    return _value(clean(text[:LONGEST]))
 
 
 def clean(text: str) -> str:
@@ -175,8 +172,6 @@ def _value(text: str) -> Value:
     plain = _TEXT.sub(r" \1\2", text).strip()
     if _EMPTY.fullmatch(plain):
         return Group("set", ())
-    if _ALL.fullmatch(plain):
-        return Group("()", (r"-\infty", r"\infty"))
     found = _matrix(text) or _several(text) or _number(plain) or _related(text) or _group(text) or _time(plain)
     if found is None and not re.search(r"[\d\\^=+*/]", plain) and re.search(r"[^\W\d]{2,}", plain):
         return Words(plain)
@@ -185,16 +180,15 @@ def _value(text: str) -> Value:
 
 def _several(text: str) -> Group | None:
     """Values that commas, `and`, `or`, a plus or minus or a union join."""
-    parts, is_either = _parts(text)
-    if len(parts) > 1:
-        items = tuple(map(_value, parts))
-        if is_either and any(isinstance(item, Group) and item.form in _INTERVALS for item in items):
-            return Group("union", items)
-        return Group("set", tuple(one for item in items for one in _members(item)))
-    if "\\pm" in text:
-        return Group("set", tuple(_value(text.replace("\\pm", sign)) for sign in "+-"))
-    union = re.split(r"\s*\\cup(?![a-zA-Z])\s*", text)
-    return Group("union", tuple(map(_value, union))) if len(union) > 1 else None
+    if len(parts := _parts(text)) > 1:
+        return _set(parts)
+    return _set([text.replace("\\pm", sign) for sign in "+-"]) if "\\pm" in text else None
+
+
+def _set(parts: list[str]) -> Group:
+    items = map(_value, parts)
+    inner = (one.items if isinstance(one, Group) and one.form == "set" else (one,) for one in items)
+    return Group("set", tuple(chain.from_iterable(inner)))
 
 
 def _time(text: str) -> Group | None:
@@ -204,79 +198,51 @@ def _time(text: str) -> Group | None:
     return None
 
 
-_INTERVALS = frozenset({"()", "[]", "(]", "[)"})
-
-
-def _members(item: Value) -> tuple[Value, ...]:
-    return item.items if isinstance(item, Group) and item.form == "set" else (item,)
-
-
-def _parts(text: str) -> tuple[list[str], bool]:
-    """The values of a list, split outside of brackets, and whether `or` joins them. Thousands stay whole."""
-    is_either = bool(re.search(r"\bor\b|或|\\lor\b", text))
-    text = re.sub(r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land)(?![a-z])|[或和と]", " , ", text)
-    whole = {at for m in re.finditer(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])", text) for at in range(*m.span())}
-    cuts = [at for at, depth in enumerate(_depths(text)) if text[at] in ",;" and depth <= 0 and at not in whole]
-    parts = (text[start + 1 : end].strip() for start, end in pairwise([-1, *cuts, len(text)]))
-    return [part for part in parts if part], is_either
-
-
-def _depths(text: str) -> list[int]:
-    """How many brackets are open after each character."""
-    return list(accumulate((letter in "([{") - (letter in ")]}") for letter in text))
+def _parts(text: str) -> list[str]:
+    """The values of a list."""
+    form = r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land|cup)(?![a-zA-Z])|[或和と]"
+    return [part for found in _PART.findall(re.sub(form, " , ", text)) if (part := found.strip())]
 
 
 def _matrix(text: str) -> Group | None:
-    if found := re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", text, re.DOTALL):
-        rows = [row.split("&") for row in re.split(r"\\\\(?:\[[^\]]*\])?", found[2]) if row.strip()]
-    elif found := re.fullmatch(r"\[\s*(\[[^\[\]]*\](?:\s*,\s*\[[^\[\]]*\])*)\s*\]", text):
-        rows = [row.split(",") for row in re.findall(r"\[([^\[\]]*)\]", found[1])]
-    else:
-        return None
-    return Group("matrix", tuple(Group("row", tuple(_value(cell.strip()) for cell in row)) for row in rows))
+    found = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", text, re.DOTALL)
+    rows = re.split(r"\\\\(?:\[[^\]]*\])?", found[2]) if found else []
+    cells = (tuple(_value(cell.strip()) for cell in row.split("&")) for row in rows if row.strip())
+    return Group("[]", tuple(Group("[]", row) for row in cells)) if found else None
 
 
 def _group(text: str) -> Value | None:
     """Braces, brackets and parentheses around several values."""
-    is_latex = text.startswith("{")
-    text = text.replace("\\{", "{").replace("\\}", "}").replace("\\lbrace", "{").replace("\\rbrace", "}")
-    depths = _depths(text)
-    if len(text) < 3 or depths[-1] or 0 in depths[:-1]:
+    text = re.sub(r"\\([{}])", r"\1", text)
+    if len(text) < 3 or not re.fullmatch(rf"[(\[{{]{_INSIDE}[)\]}}]", text):
         return None
-    parts, form = _parts(text[1:-1])[0], text[0] + text[-1]
-    if is_latex and len(parts) == 1:
-        return _value(parts[0])
+    parts, form = _parts(text[1:-1]), text[0] + text[-1]
     if form == "{}":
-        return Group("set", tuple(one for part in parts for one in _members(_value(part))))
-    return Group(form, tuple(map(_value, parts))) if len(parts) > 1 and form in _INTERVALS else None
+        return _set(parts)
+    return Group(form, tuple(map(_value, parts))) if len(parts) > 1 and form in ("()", "[]", "(]", "[)") else None
 
 
 def _related(text: str) -> Value | None:
     """Equations and inequalities; the value where a name is on the left."""
-    if found := re.fullmatch(r"(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*(.+)", text):
-        return _value(found[1].strip())
-    sides = [side.strip() for side in _RELATION.split(text)]
-    signs = _RELATION.findall(text)
+    sides, signs = [side.strip() for side in _RELATION.split(text)], "".join(_RELATION.findall(text))
     if not signs or not all(sides):
         return None
-    if set(signs) == {"="}:
-        has_letters = [bool(re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", side))) for side in sides]
-        is_named = not _COMPUTED.search(_TEXT.sub(r"\1", sides[0]).strip())
-        if len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0]):
-            return Group("named", (sides[0], _value(sides[1])))
-        if not is_named and not any(has_letters):
-            return Group("chain", tuple(map(_value, sides)))
-        is_value = is_named or not any(has_letters[:-1]) or has_letters[-1]
-        return _value(sides[-1]) if is_value else " = ".join(sides)
-    return _interval(sides, "".join(signs))
+    if set(signs) != {"="}:
+        return _interval(sides, signs)
+    if len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0]):
+        return Group("named", (sides[0], _value(sides[1])))
+    has_letters = [bool(re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", side))) for side in sides]
+    is_named = not _COMPUTED.search(_TEXT.sub(r"\1", sides[0]).strip())
+    numbers = {number.exact for number in map(_number, sides) if number and number.unit in ("", "%")}
+    is_value = len(numbers) < 2 and (is_named or not any(has_letters[:-1]) or has_letters[-1])
+    return _value(sides[-1]) if is_value else text
 
 
 def _interval(sides: list[str], signs: str) -> Group:
     if signs[0] in ">≥":
         sides, signs = sides[::-1], signs[::-1].translate({ord(">"): "<", ord("≥"): "≤"})
     if len(sides) == 2 and re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):
-        edge = sides[1]
-        sides, signs = [f"-{edge}" if _number(edge) else f"-({edge})", "x", edge], signs * 2
+        sides, signs = [f"-({sides[1]})", "x", sides[1]], signs * 2
     elif len(sides) == 2 and _VARIABLE.fullmatch(sides[0]):
         sides, signs = [r"-\infty", *sides], "<" + signs
     elif len(sides) == 2 and _VARIABLE.fullmatch(sides[1]):
@@ -291,34 +257,24 @@ def _number(text: str) -> Number | None:
     found = _NUMBER.fullmatch(_in_digits(text))
     if found is None:
         return None
-    digits = 0
     if found["over"]:
-        if not int(found["under"]):
-            return None
         value = Fraction(found["whole"] or 0) + Fraction(int(found["over"]), int(found["under"]))
     else:
-        power = int(found["e"] or found["p"] or 0)
-        if abs(power) > LARGEST_POWER:
-            return None
-        written = re.sub(r"[,\s]", "", found["v"])
-        value = Fraction(written) * Fraction(10) ** power
-        digits = len(written.replace(".", "").lstrip("0")) if "." in written and not power else 0
+        value = Fraction(re.sub(r"[,\s]", "", found["v"])) * Fraction(10) ** int(found["e"] or found["p"] or 0)
     value = -value if found["sign"] == "-" else value
     rest = found["rest"].strip()
     if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?)(?: [a-z]+){0,2}", rest, re.IGNORECASE):
-        return Number(value, is_percent=True, digits=digits)
+        return Number(value, "%")
     scaled = re.match(r"[万亿億]|k\b|(?i:dozen|hundred|thousand|million|billion)\b", rest)
     if scaled:
         value, rest = value * _SCALES[scaled[0].lower()], rest[scaled.end() :]
     unit = _unit(rest, is_apart=bool(scaled) or found["rest"][:1].isspace())
-    return None if unit is None else Number(value, unit or found["money"].lstrip("\\"), digits=digits)
+    return None if unit is None else Number(value, unit or found["money"].lstrip("\\"))
 
 
 def _in_digits(text: str) -> str:
-    """A text that begins with a fraction or with a number in words: `2/3` for `two thirds`, `二` and `分之`."""
-    if spelled := _CJK_NUMBER.match(text):
-        over, under = _cjk(spelled[2] or spelled[3]), f"/{_cjk(spelled[1])}" if spelled[1] else ""
-        return f"{over}{under} {text[spelled.end() :]}"
+    """A text that begins with a fraction or with a number in words: `2/3` for `two thirds`."""
+    text = re.sub(r"^([〇一二三四五六七八九十两])(?![〇一二三四五六七八九十百千分])", r"\1 ", text)
     head, _, rest = text.lower().partition(" ")
     numerals = [_NUMERALS.get(word, -1) for word in head.split("-")]
     if min(numerals) < 0 or re.search(r"\d", rest):
@@ -327,27 +283,15 @@ def _in_digits(text: str) -> str:
     return f"{sum(numerals)}/{part}" if part else f"{sum(numerals)} {rest}"
 
 
-def _cjk(text: str) -> int:
-    """`四十七`, and digit by digit `一九四九`."""
-    total, digits = 0, 0
-    for value in (int(numeric(sign)) for sign in text.replace("两", "二")):
-        if value < 10:
-            digits = 10 * digits + value
-        else:
-            total, digits = total + (digits or 1) * value, 0
-    return total + digits
-
-
 def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
     rest = re.sub(r"^(?:square|sq\.?) (\w+)$|^(\w+) ?\^ ?\{?2\}?$", r"\1\2²", rest.strip(" ."))
     name = _short("/".join(map(_short, re.split(r"\s*/\s*|\s+per\s+", rest))))
-    is_letter = len(rest) == 1 and rest.isascii() and rest.isalpha()
+    is_letter = re.fullmatch("[a-zA-Z]", rest)  # `5m` may be a product
     if not name or (name.removesuffix("²") in _KNOWN and (is_apart or not is_letter)):
         return name
-    if is_letter or _NO_UNIT.search(rest) or not _UNIT.fullmatch(rest):
-        return None
-    return name if is_apart or not rest[0].isascii() or rest[0] == "°" else None
+    is_unit = not is_letter and (is_apart or not rest[0].isascii()) and not _NO_UNIT.search(rest)
+    return name if is_unit and _UNIT.fullmatch(rest) else None
 
 
 def _known(name: str) -> tuple[str, Fraction, str] | None:
@@ -363,14 +307,13 @@ def _short(name: str) -> str:
 
 def in_unit(number: Number, question: str) -> Number:
     """The number in the unit that the question asks for, if it has another one of the same dimension."""
-    square = "²" * number.unit.endswith("²")
-    dimension, factor, name = _known(number.unit.removesuffix("²")) or ("", Fraction(1), "")
+    square, known = number.unit.endswith("²"), _known(number.unit.removesuffix("²"))
     words = re.findall(r"[a-zA-Z]+(?:/[a-z]+)?|[^\W\d_a-zA-Z]+|[€£$°]", question)
-    asked = [known for word in words if (known := _known(word)) and known[0] == dimension]
-    if not asked or any(unit[2] == name for unit in asked):
+    asked = [unit for word in words if known and (unit := _known(word)) and unit[0] == known[0]]
+    if not known or not asked or known in asked:
         return number
-    _, other, unit = asked[-1]
-    return replace(number, value=number.value * (factor / other) ** (1 + len(square)), unit=unit + square)
+    _, size, name = asked[-1]
+    return Number(number.value * (known[1] / size) ** (1 + square), name + "²" * square)
 
 
 def _without_unit(text: str) -> str:

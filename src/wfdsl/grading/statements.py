@@ -8,15 +8,15 @@ none, and nothing else is: there is no last number to fall back on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import accumulate, chain
+from itertools import chain
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
+from wfdsl.grading.normal_forms import nested
+from wfdsl.grading.text import USUAL, mention, normal_text, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -33,22 +33,19 @@ _TAGGED = re.compile(
     r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
     re.DOTALL,
 )
-_OTHER = re.compile(
-    r"\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|unsure|not\s+sure)\b|可能|かもしれ",
-    re.IGNORECASE,
+_DOUBT = (
+    r"|(?=\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|(?:un|not\s+)sure)\b|可能|かもしれ)"
 )
+"""What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had"
+    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
-"""What explains or checks the answer."""
-_CHECK = re.compile(r"\W*(?:check|verif|as a (?:check|bonus)|note\b|检验|验证|注意|検算)", re.IGNORECASE)
+"""What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
-_WORDLIKE = re.compile(
-    r"[A-Z][.:)]?\s+(?!is\b|was\b|or\b|and\b|are\b|because\b|since\b|as\b|isn|wasn|wins|must\b)[a-z]"
-)
-_LETTERS = {0xE000 + at: letter for at, letter in enumerate(ascii_uppercase)}
+_WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
+_LETTERS = {chr(0xE000 + at): letter for at, letter in enumerate(ascii_uppercase)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
 _BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
@@ -56,7 +53,7 @@ _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
-_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?", re.IGNORECASE)
+_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 _END = re.compile(
     r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
@@ -65,22 +62,21 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
-_BOX = re.compile(r"\\f?box(?:ed)?\s*(?=\{)|\\boxed\s+([\w-]\S*)")
+_BOX = re.compile(rf"\\f?box(?:ed)?\s*\{{(?:({nested('{', '}')})\}}|.*)", re.DOTALL)
+"""A box and what is in it; nothing in one that is cut off."""
 _ADDED = re.compile(
     r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
     r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
 )
 _DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
 """Before a box: what denies it, or makes it a part of the answer."""
-_JOINED = re.compile(r"[\s,;.$]*(?:and|or|\\text\{\s*(?:and|or)\s*\}|,)?[\s,;.$]*")
 _INITIAL = re.compile(
     r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """What a reply states as its answer."""
 
     text: str
@@ -91,8 +87,7 @@ class Statement:
     """Whether it is a clause of prose, which claims the answer without a word for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """What a statement may answer."""
 
     kind: AnswerKind
@@ -100,29 +95,25 @@ class Asked:
     choices: tuple[str, ...] = ()
 
 
-def final_statement(
-    text: str, kind: AnswerKind, *, question: str = "", choices: Sequence[str] = ()
-) -> Statement | None:
+def final_statement(text: str, asked: Asked) -> Statement | None:
     """The statement that counts, or None."""
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
-    asked = Asked(kind, question, tuple(choices))
     sentences = list(_sentences_of(said))[-_SENTENCES:]
-    retractions = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
-    if last := max(retractions, default=None):
+    retracted = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
+    if last := max(retracted, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
-    doubted = max((at for at, one in enumerate(sentences) if _OTHER.search(one)), default=None)
-    stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences[doubted or 0 :]))
+    stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     if found := next(filter(None, stated), None):
         return found if found.value else None
-    return _claimed([_MARKUP.sub("", one) for one in sentences], asked) if doubted is None else None
+    plain = [_MARKUP.sub("", one) for one in sentences]
+    return _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
 
 
 def _sentences_of(text: str) -> Iterator[str]:
     """Sentences and lines. Mathematics and boxes stay whole."""
-    whole = _SPAN.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", text)
-    for first, last, _ in _boxes(text):
-        whole = f"{whole[:first]}\\{'x' * (last - first - 1)}{whole[last:]}"
-    start = 0
+    whole, start = text, 0
+    for form in (_BOX, _SPAN):
+        whole = form.sub(lambda found: f"${'x' * (len(found[0]) - 2)}$", whole)
     for end, after in (*(found.span() for found in _END.finditer(whole)), (len(text), len(text))):
         if end == len(text) or not _INITIAL.search(text[max(start, end - 20) : end]):
             if sentence := text[start:end].strip():
@@ -130,46 +121,19 @@ def _sentences_of(text: str) -> Iterator[str]:
             start = after
 
 
-def _boxes(text: str) -> Iterator[tuple[int, int, str | None]]:
-    """Start, end and content of each box; None as content of one that is cut off."""
-    end = 0
-    for found in _BOX.finditer(text):
-        if found.start() < end:
-            continue
-        if found[1]:
-            end = found.end()
-            yield found.start(), end, found[1].rstrip(".$,")
-            continue
-        depths = accumulate((letter == "{") - (letter == "}") for letter in text[found.end() :])
-        length = next((at for at, depth in enumerate(depths) if not depth), None)
-        end = len(text) if length is None else found.end() + length + 1
-        yield found.start(), end, None if length is None else text[found.end() + 1 : end - 1]
-
-
-def _boxed(sentence: str) -> Statement | None:
-    """The last box of a sentence, or all that are joined by `and`, `or` and commas; "" of one that does not count."""
-    boxes = list(_boxes(sentence))
+def _marked(sentence: str, asked: Asked) -> Statement | None:
+    """What all boxes of a sentence state together; "" where the last one does not count, or holds no option."""
+    boxes = list(_BOX.finditer(sentence))
     if not boxes:
         return None
-    start, end, content = boxes[-1]
-    before, after = sentence[:start], sentence[end : end + 40]
-    if content is None or not content.strip() or _ADDED.match(after) or _DENIED.search(before):
+    values = [(box[1] or "").strip() for box in boxes]
+    start, end = boxes[-1].span()
+    if not values[-1] or _ADDED.match(sentence, end) or _DENIED.search(sentence[:start]):
         return Statement(sentence, "")
-    values, at = [content], start
-    for earlier in reversed(boxes[:-1]):
-        if earlier[2] is None or not _JOINED.fullmatch(sentence[earlier[1] : at]):
-            break
-        values.insert(0, earlier[2])
-        at = earlier[0]
-    return Statement(sentence, ", ".join(dict.fromkeys(value.strip() for value in values)))
-
-
-def _marked(sentence: str, asked: Asked) -> Statement | None:
-    """What a box says; of a choice task, the letters or the option in it."""
-    found = _boxed(sentence)
-    if found is None or not found.value or asked.kind != "choice":
-        return found
-    return _read(f"Answer: {found.value}", asked) or Statement(sentence, "")
+    value = ", ".join(dict.fromkeys(values))
+    if asked.kind == "choice":
+        return _read(f"Answer: {value}", asked) or Statement(sentence, "")
+    return Statement(sentence, value)
 
 
 def _read(sentence: str, asked: Asked) -> Statement | None:
@@ -181,9 +145,10 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
             return Statement(sentence, letter)
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
-    clauses = _clauses(tokens)
+    clauses = list(chain.from_iterable(_parts(tokens)))
     is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
-    at = next((at for at, clause in enumerate(clauses) if _is_told(clause)), None)
+    told = (_types(one) & {"LABEL", "LETTER"} or "HEAD" in _types(one[: max(_verb(one), 0)]) for one in clauses)
+    at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
         return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
@@ -193,16 +158,6 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         value = _only_value(clauses[at], plain.rstrip("!"), asked)
         return Statement(sentence, value) if value else None
     return Statement(sentence, plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."))
-
-
-def _is_told(clause: list[Token]) -> bool:
-    """Whether a clause has a label, the letter of an option, or a word for the answer before its verb."""
-    return "HEAD" in _types(clause[: max(_verb(clause), 0)]) or bool(_types(clause) & {"LABEL", "LETTER"})
-
-
-def _is_phrase(clause: list[Token]) -> bool:
-    """Whether a clause only says where or when, after another one: `at x = 3`."""
-    return clause[0].type == "PREP" and _verb(clause) < 0 and clause[0].start_pos != 0
 
 
 def _is_doubted(clause: list[Token]) -> bool:
@@ -221,12 +176,10 @@ def _verb(clause: list[Token]) -> int:
 
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
     """The letters that a clause states, with those that are added to it."""
-    clause, *rest = clauses
-    is_told = _types(clause) & {"LABEL", "HEAD"}
-    for other in rest:
-        if other[0].type == "LETTER" or str(other[0]).lower() in ("or", "option"):
-            clause = [*clause, *other]
-    letters = sorted({_LETTERS[ord(token[0])] for token in clause if token.type == "LETTER"})
+    is_told = _types(clauses[0]) & {"LABEL", "HEAD"}
+    added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
+    clause = list(chain(clauses[0], *added))
+    letters = sorted({_LETTERS[token] for token in clause if token.type == "LETTER"})
     plain = re.sub(r"[\ue000-\ue019]", " ", text[clause[0].start_pos : clause[-1].end_pos])
     named = _named(plain, asked)
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
@@ -240,45 +193,35 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
-    """What no statement says: the value, the option or the text of the clause in which the answer has to be."""
+    """The text or option that prose says: in its first clause, or the one after `but`, `so` and their kin."""
     whole = " ".join(sentences)
-    if asked.kind == "math":
-        return _claimed_value(sentences, asked)
-    if not whole or len(whole) > LONGEST_SENTENCE:
+    if len(whole) > LONGEST_SENTENCE:
         return None
-    clause = _claim(sentences, asked)
-    if asked.kind == "text":
-        return Statement(clause, clause, is_claim=True) if clause else None
-    named = [_named(clause, asked), *(_named(_claim([sentence], asked), asked) for sentence in sentences)]
-    letters = named[0] or "".join(sorted(set("".join(named))))
-    if not letters and not _types(_tokens(whole, asked)) & _DOUBTS:
-        letters = _named(whole, asked, is_said=False)
-    return Statement(whole, letters, is_claim=True) if len(letters) == 1 else None
-
-
-def _claim(sentences: list[str], asked: Asked) -> str:
-    """The clause that says the answer: the first one, or the one after `but`, `so` and their kin; up to a bound."""
-    said, parts = "", []
-    for sentence in sentences:
-        there = _parts(_tokens(sentence, asked))
-        if not said or not there[0]:
-            said, parts = sentence, there
-    clauses = next((part for part in reversed(parts) if part), [])
-    clause = next((one for one in clauses if one[0].type != "PREP" or _verb(one) >= 0), [])
+    read = [(sentence, _parts(_tokens(sentence, asked))) for sentence in sentences if sentence]
+    said, parts = next((one for one in reversed(read) if not one[1][0]), read[0] if read else ("", []))
+    clause = next((part[0] for part in reversed(parts) if part), [])
     doubt = next((at for at, token in enumerate(clause) if token.type in _DOUBTS), None)
-    if doubt is not None:
+    if doubt is not None:  # up to a bound
         clause = clause[:doubt] if clause[doubt].lower() in _BOUNDS else []
-    return said[clause[0].start_pos : clause[-1].end_pos] if clause else ""
+    claim = said[clause[0].start_pos : clause[-1].end_pos] if clause else ""
+    if asked.kind == "text":
+        return Statement(claim, claim, is_claim=True) if claim else None
+    letter = _named(claim, asked)
+    if not letter and not _types(_tokens(whole, asked)) & _DOUBTS:
+        letter = _named(whole, asked)
+    return Statement(whole, letter, is_claim=True) if letter else None
 
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """The value of the last clause that has one, in the last sentence that has one and is no aside."""
-    checks = (at for at, said in enumerate(sentences) if at and _CHECK.match(said))
-    left = [said for said in sentences[: next(checks, len(sentences))] if not _ASIDE.match(said)]
-    clauses = (
-        (said, one) for said in reversed(left) for one in reversed(_clauses(_tokens(said.rstrip(" .。!"), asked)))
+    asides = (at for at, said in enumerate(sentences) if at and _ASIDE.match(said))
+    left = sentences[: next(asides, len(sentences))]
+    valued = (
+        (said, one)
+        for said in reversed(left)
+        for one in reversed(list(chain.from_iterable(_parts(_tokens(said.rstrip(" .。!"), asked)))))
+        if _VALUES & _types(one)
     )
-    valued = ((said, one) for said, one in clauses if _VALUES & _types(one) and not _is_phrase(one))
     said, clause = next(valued, ("", []))
     value = "" if not clause or _is_doubted(clause) else _only_value(clause, said, asked)
     return Statement(said, value, is_claim=True) if value else None
@@ -298,10 +241,10 @@ def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
-    """The letter of the only option that a clause mentions, and says."""
-    named = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
-    return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
+def _named(clause: str, asked: Asked) -> str:
+    """The letter of the only option that a clause mentions."""
+    named = [letter for letter, words in _distinct(asked) if mention(words, clause)]
+    return named[0] if len(named) == 1 else ""
 
 
 @lru_cache(maxsize=64)
@@ -313,22 +256,17 @@ def _distinct(asked: Asked) -> list[tuple[str, str]]:
     return [(letter, own or one) for letter, own, one in zip(ascii_uppercase, few, asked.choices, strict=False)]
 
 
-def _exact_option(text: str, asked: Asked) -> str | None:
+def _exact_option(text: str, asked: Asked) -> str:
     """The letter of the option that a text is, with or without a label and the letter."""
-    found = _OPTION.match(text)
-    assert found is not None  # all parts are optional
-    said = _spelled(text[found.end() : LONGEST_SENTENCE].strip(" ."))
-    letter = next(
-        (letter for letter, one in zip(ascii_uppercase, asked.choices, strict=False) if _spelled(one) == said), ""
-    )
-    return letter if said and (found[1] or letter).upper() == letter else None
+    mark, said = _OPTION.findall(text[:LONGEST_SENTENCE])[0]
+    letters = zip(ascii_uppercase, map(_spelled, asked.choices), strict=False)
+    letter = next((letter for letter, one in letters if one == _spelled(said) != ""), "")
+    return letter if mark.upper() in ("", letter) else ""
 
 
-@lru_cache(maxsize=256)
 def _spelled(text: str) -> str:
-    """The words and signs of an option, without hyphens: `x - 1` is `$x-1$`, and not `x + 1`."""
-    text = re.sub(r"(?<=[^\W\d]{2})-(?=[^\W\d]{2})", "", normalize("NFKC", text).replace("−", "-"))
-    return "".join(re.findall(r"[^\W_]|[-+*/^=<>%]", text.casefold()))
+    """The words and signs of an option: `x - 1` is `$x-1$`, and not `x + 1`."""
+    return "".join(re.findall(r"[^\W_]|[-+*/^=<>%]", normalize("NFKC", text).replace("−", "-").casefold()))
 
 
 def _with_letters(text: str, count: int) -> str:
@@ -351,33 +289,33 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence[: LONGEST_SENTENCE + 1]):
         kind = token.type if tokens else _FIRST.get(token.type, token.type)
-        if kind == "WORD" and ord(token[0]) in _LETTERS:
-            kind = "LETTER"
-        elif kind == "WORD" and token.lower().strip(".") in known:
+        if kind == "WORD" and token.lower().strip(".") in known:
             kind = "KNOWN"
-        elif kind == "NUMERAL" and asked.kind == "choice":
-            kind = "WORD"
         tokens.append(token.update(type=kind))
     return tokens if len(tokens) <= _MOST_TOKENS and len(sentence) <= LONGEST_SENTENCE else []
 
 
 def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
-    """The clauses of a sentence, by the parts that `but` and `so` make; explanations and brackets are left out."""
+    """The clauses of a sentence, by the parts that `but` and `so` make.
+
+    Explanations and brackets are left out, and phrases that only say where or when: `at x = 3`.
+    """
     parser = _grammar().parse_interactive("", start="sentence")
     for token in tokens:
         parser.feed_token(token)
     tree: Any = parser.feed_eof()  # type: ignore[no-untyped-call]
-    parts = [[one.children for one in part.children if one.data == "clause"] for part in tree.find_data("part")]
-    return [[one for clause in part if (one := [t for t in clause if hasattr(t, "type")])] for part in parts]
-
-
-def _clauses(tokens: list[Token]) -> list[list[Token]]:
-    return list(chain.from_iterable(_parts(tokens)))
+    parts = ([one for one in part.children if one.data == "clause"] for part in tree.find_data("part"))
+    whole = ([[token for token in clause.children if hasattr(token, "type")] for clause in part] for part in parts)
+    return [
+        [one for one in part if one and (one[0].type != "PREP" or _verb(one) >= 0 or one[0].start_pos == 0)]
+        for part in whole
+    ]
 
 
 @cache
 def _retraction() -> re.Pattern[str]:
-    return next(re.compile(t.pattern.to_regexp()) for t in _grammar().terminals if t.name == "RETRACT")
+    terminal = next(terminal for terminal in _grammar().terminals if terminal.name == "RETRACT")
+    return re.compile(terminal.pattern.to_regexp() + _DOUBT, re.IGNORECASE)
 
 
 @cache
