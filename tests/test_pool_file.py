@@ -90,7 +90,7 @@ PROBLEMS = [
     (f'{WORKER}[[pool.workers]]\nname = "a"\nprovider = "openai"', 'two workers called "a"'),
     ('[pool]\n[[pool.workers]]\nname = "a"', r'worker 0 \("a"\): provider: is missing'),
     ('[pool]\n[[pool.workers]]\nprovider = "openai"', "worker 0: name: is missing"),
-    ('[pool]\n[[pool.workers]]\nname = "a"\nprovider = "opnai"', 'no provider "opnai". Did you mean "openai"'),
+    ('[pool]\n[[pool.workers]]\nname = "a"\nprovider = "opnai"', 'no provider "opnai". Did you mean openai'),
     ('[pool]\n[[pool.workers]]\nname = " a"\nprovider = "openai"', "name: a name has no"),
     (f'{WORKER}headers = {{ "X-Ä" = "1" }}', "printable ASCII"),
 ]

@@ -129,7 +129,7 @@ def test_names_prices_and_servers_of_listed_models(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("opneai:gpt-5", 'there is no provider "opneai". Did you mean "openai"'),
+        ("opneai:gpt-5", 'there is no provider "opneai". Did you mean openai?'),
         ("openai:a,b", "'b' does not name a model: write PROVIDER:MODEL"),
         ("openai:", "does not name a model"),
         ("conductor:x", "does not name a model"),

@@ -47,6 +47,7 @@ from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.interpreter.worker_profile import estimate
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.render.status import dollars
+from wfdsl.render.text import counted
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
@@ -282,10 +283,10 @@ class PolicyEstimate:
     some of them."""
 
     def __str__(self) -> str:
-        calls = "calls not known" if self.calls is None else _counted(self.calls, "call")
+        calls = "calls not known" if self.calls is None else counted(self.calls, "call")
         fit = f" and at most {self.fit_calls:,} to fit" if self.fit_calls else ""
         usd = "cost not known" if self.usd_at_most is None else f"at most {dollars(self.usd_at_most)}"
-        return f"{self.policy}: {_counted(self.trials, 'trial')}, {calls}{fit}, {usd}"
+        return f"{self.policy}: {counted(self.trials, 'trial')}, {calls}{fit}, {usd}"
 
 
 def estimate_policies(evaluation: Evaluation) -> list[PolicyEstimate]:
@@ -313,10 +314,6 @@ def estimate_text(found: list[PolicyEstimate]) -> str:
         known = PolicyEstimate("all", trials, sum(filter(None, calls)), sum(filter(None, prices)))
         lines.append(f"{known}{', and what is not known' if None in [*calls, *prices] else ''}")
     return "\n".join([*lines, "nothing was asked"])
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _estimate(name: str, policy: Policy, questions: Sequence[str], pool: Pool, times: int) -> PolicyEstimate:

@@ -118,5 +118,5 @@ def _em(character: str) -> float:
 
 
 def counted(count: int, word: str) -> str:
-    """A number and what it counts: `1 step`, `2 steps`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    """A number and what it counts: `1 step`, `2,000 steps`."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -24,13 +24,7 @@ from wfdsl.protocols import Call, Message, Reply, ToolCall, Usage, WorkerFailure
 from wfdsl.workers.call_settings import Sampling, in_time, priced, sampling, with_grammar
 from wfdsl.workers.endings import ended, word_of
 from wfdsl.workers.entry import WorkerEntry
-from wfdsl.workers.http_failure import (
-    MAX_FAILURE_CHARS,
-    about_grammar,
-    failure_of,
-    shortened,
-    status_failure,
-)
+from wfdsl.workers.http_failure import MAX_FAILURE_CHARS, about_grammar, failure_of, shortened, status_failure
 from wfdsl.workers.http_reply import ReplyBody, mapping, text
 from wfdsl.workers.redaction import Scrubber
 from wfdsl.workers.text_policy import clean

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
 from wfdsl.protocols import Worker
-from wfdsl.settings import closest
+from wfdsl.settings import did_you_mean
 from wfdsl.workers.entry import WorkerEntry
 
 _Resource = TypeVar("_Resource")
@@ -144,8 +144,5 @@ def check_provider(entry: WorkerEntry) -> None:
     """
     known = providers()
     if entry.provider not in known:
-        near = closest(entry.provider, known)
-        meant = f' Did you mean "{near}"?' if near else ""
-        raise UsageError(
-            f'worker "{entry.name}": there is no provider "{entry.provider}".{meant} Known: {", ".join(known)}'
-        )
+        hint = did_you_mean(entry.provider, known)
+        raise UsageError(f'worker "{entry.name}": there is no provider "{entry.provider}". {hint}')

@@ -19,15 +19,7 @@ from pydantic import Field
 
 from wfdsl.errors import UsageError
 from wfdsl.protocols import Call, Message, Reply, Usage, Worker, WorkerFailure
-from wfdsl.workers.call_settings import (
-    Sampling,
-    as_content,
-    in_time,
-    priced,
-    require_no_tools,
-    sampling,
-    with_system,
-)
+from wfdsl.workers.call_settings import Sampling, as_content, in_time, priced, require_no_tools, sampling, with_system
 from wfdsl.workers.constrained_decoding import GrammarLogits, grammar_tokenizer
 from wfdsl.workers.endings import ended
 from wfdsl.workers.entry import Options, WorkerEntry

@@ -13,8 +13,7 @@ from __future__ import annotations
 import ast
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias
@@ -252,7 +251,8 @@ class Selection:
         """Run the attempts, and pick; options and errors as for `wfdsl.run`."""
         last = Step(PICKER, self.rule, tuple(range(len(self.workers))))
         workflow = Workflow((*(Step(worker, SOLVE) for worker in self.workers), last))
-        return Solution(await run(workflow, question, _PoolWith(self, pool), **options))
+        async with pool.open():
+            return Solution(await run(workflow, question, _PoolWith(self, pool), **options))
 
     async def __call__(self, call: Call) -> Reply:
         """One of the responses that it is shown, word for word; what comes before them belongs to the question."""
@@ -262,7 +262,7 @@ class Selection:
 
 
 class _PoolWith:
-    """A pool with a selection at the picker's index. It uses the pool's clients and servers."""
+    """An open pool with a selection at the picker's index."""
 
     def __init__(self, picker: Selection, pool: Pool) -> None:
         self._pool = pool
@@ -280,12 +280,6 @@ class _PoolWith:
     def worker(self, index: int) -> Worker:
         """The worker itself."""
         return self._picker if index == PICKER else self._pool.worker(index)
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[_PoolWith]:
-        """Keep clients and servers up inside the block."""
-        async with self._pool.open():
-            yield self
 
 
 @dataclass(frozen=True, slots=True)
