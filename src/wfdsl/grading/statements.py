@@ -30,17 +30,15 @@ LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
 _MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
 _TAGGED = re.compile(
-    r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
-    re.DOTALL,
+    r"(?s)<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)"
 )
 _DOUBT = (
     r"|(?=\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|(?:un|not\s+)sure)\b|可能|かもしれ)"
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
-    r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"|理由|检验|验证|注意|ただし|もし|検算|なお)"
 )
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
@@ -105,6 +103,8 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     if found := next(filter(None, stated), None):
         return found if found.value else None
+    if not sentences or _retraction().match(sentences[0]):  # prose after a doubt
+        return None
     plain = [_MARKUP.sub("", one) for one in sentences]
     return _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
 
@@ -150,8 +150,9 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     told = (_types(one) & {"LABEL", "LETTER"} or "HEAD" in _types(one[: max(_verb(one), 0)]) for one in clauses)
     at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
-        is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
-        return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
+        is_labelled = tokens and tokens[0].type == "LABEL"
+        said = plain[tokens[0].end_pos :].strip() if is_labelled and asked.kind == "text" else ""
+        return Statement(sentence, said) if is_labelled else None
     if asked.kind == "choice":
         return _choice(sentence, plain, clauses[at:], asked)
     if asked.kind == "math":
