@@ -48,6 +48,8 @@ class _Check:
             return await self._expressions(f"{name} = {gold}", answer)
         if name and other and name != other:
             return False
+        if isinstance(answer, Group) and answer.form == "set" and answer.items and not isinstance(gold, Group):
+            return all([await self.same(gold, item) for item in answer.items])  # one value, written twice
         if isinstance(gold, Group) or isinstance(answer, Group):
             return await self._groups(gold, answer)
         if isinstance(gold, Number) and isinstance(answer, Number):
