@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import nested
-from wfdsl.grading.text import USUAL, mention, normal_text, words_of
+from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -209,7 +209,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         return Statement(claim, claim, is_claim=True) if claim else None
     letter = _named(claim, asked)
     if not letter and not _types(_tokens(whole, asked)) & _DOUBTS:
-        letter = _named(whole, asked)
+        letter = _named(whole, asked, is_said=False)
     return Statement(whole, letter, is_claim=True) if letter else None
 
 
@@ -242,10 +242,10 @@ def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _named(clause: str, asked: Asked) -> str:
-    """The letter of the only option that a clause mentions."""
-    named = [letter for letter, words in _distinct(asked) if mention(words, clause)]
-    return named[0] if len(named) == 1 else ""
+def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
+    """The letter of the only option that a clause mentions, and says."""
+    named = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
+    return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
 
 
 @lru_cache(maxsize=64)
