@@ -150,9 +150,8 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     told = (_types(one) & {"LABEL", "LETTER"} or "HEAD" in _types(one[: max(_verb(one), 0)]) for one in clauses)
     at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
-        is_labelled = tokens and tokens[0].type == "LABEL"
-        said = plain[tokens[0].end_pos :].strip() if is_labelled and asked.kind == "text" else ""
-        return Statement(sentence, said) if is_labelled else None
+        is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
+        return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
     if asked.kind == "choice":
         return _choice(sentence, plain, clauses[at:], asked)
     if asked.kind == "math":
