@@ -53,11 +53,10 @@ _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 _MOST_TOKENS = 80
 _OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 _END = re.compile(
-    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"(?i)\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
     r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
-    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
-    re.IGNORECASE,
+    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)"
 )
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
 _BOX = re.compile(rf"\\f?box(?:ed)?\s*\{{(?:({nested('{', '}')})\}}|.*)", re.DOTALL)
