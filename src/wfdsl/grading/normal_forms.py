@@ -45,7 +45,7 @@ _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
     (?: (?:(?P<whole>\d+)\s+)?(?P<over>\d+)\s*/\s*(?P<under>-?[1-9]\d*)(?![\d.])
-      | (?P<v>{_DIGITS})\.?
+      | (?P<v>{_DIGITS})\.?(?:\\(?:overline|bar)\s*\{{(?P<again>\d+)\}})?
         (?:e(?P<e>[-+]?\d{{1,3}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,3}})\}}?)?)
     (?P<rest>.*)""",
     re.VERBOSE | re.DOTALL,
@@ -62,7 +62,7 @@ _UNICODE = str.maketrans({
 })  # fmt: skip
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
-_WRAPPED = r"\\(?:mathbf|boldsymbol|bm|(?:und|ov)erline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
+_WRAPPED = r"\\(?:mathbf|boldsymbol|bm|underline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
 _SIGNS = {"le": "≤", "ge": "≥", "ne": "≠", "lt": "<", "gt": ">", "<": "≤", ">": "≥"}
 _SPELLINGS: list[tuple[re.Pattern[str], Any]] = [
     (re.compile(form), spelled)
@@ -105,9 +105,9 @@ _RELATION = re.compile("[<>≤≥≠=]")
 
 
 def nested(opening: str, closing: str) -> str:
-    """A form of what may stand in brackets: other ones too, up to eight deep."""
+    """A form of what may stand in brackets: other ones too, up to twelve deep."""
     inside = plain = rf"[^{opening}{closing}]*+"
-    for _ in range(8):
+    for _ in range(12):
         inside = rf"{plain}(?:[{opening}]{inside}[{closing}]{plain})*+"
     return inside
 
@@ -261,6 +261,8 @@ def _number(text: str) -> Number | None:
         value = Fraction(found["whole"] or 0) + Fraction(int(found["over"]), int(found["under"]))
     else:
         value = Fraction(re.sub(r"[,\s]", "", found["v"])) * Fraction(10) ** int(found["e"] or found["p"] or 0)
+    if again := found["again"]:
+        value += Fraction(int(again), (10 ** len(again) - 1) * 10 ** len(found["v"].partition(".")[2]))
     value = -value if found["sign"] == "-" else value
     rest = found["rest"].strip()
     if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?)(?: [a-z]+){0,2}", rest, re.IGNORECASE):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import nested
-from wfdsl.grading.text import USUAL, mention, normal_text, words_of
+from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -30,17 +30,15 @@ LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
 _MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
 _TAGGED = re.compile(
-    r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
-    re.DOTALL,
+    r"(?s)<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)"
 )
 _DOUBT = (
     r"|(?=\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|(?:un|not\s+)sure)\b|可能|かもしれ)"
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
-    r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"|理由|检验|验证|注意|ただし|もし|検算|なお)"
 )
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
@@ -55,11 +53,10 @@ _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 _MOST_TOKENS = 80
 _OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 _END = re.compile(
-    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"(?i)\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
     r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
-    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
-    re.IGNORECASE,
+    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)"
 )
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
 _BOX = re.compile(rf"\\f?box(?:ed)?\s*\{{(?:({nested('{', '}')})\}}|.*)", re.DOTALL)
@@ -105,6 +102,8 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     if found := next(filter(None, stated), None):
         return found if found.value else None
+    if not sentences or _retraction().match(sentences[0]):  # prose after a doubt
+        return None
     plain = [_MARKUP.sub("", one) for one in sentences]
     return _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
 
@@ -208,7 +207,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         return Statement(claim, claim, is_claim=True) if claim else None
     letter = _named(claim, asked)
     if not letter and not _types(_tokens(whole, asked)) & _DOUBTS:
-        letter = _named(whole, asked)
+        letter = _named(whole, asked, is_said=False)
     return Statement(whole, letter, is_claim=True) if letter else None
 
 
@@ -241,10 +240,10 @@ def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _named(clause: str, asked: Asked) -> str:
-    """The letter of the only option that a clause mentions."""
-    named = [letter for letter, words in _distinct(asked) if mention(words, clause)]
-    return named[0] if len(named) == 1 else ""
+def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
+    """The letter of the only option that a clause mentions, and says."""
+    named = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
+    return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
 
 
 @lru_cache(maxsize=64)

@@ -19,11 +19,10 @@ _TITLE = re.compile(
     r"(?:(?:republic|state|kingdom|city) of|sir|dr|mrs?|ms|prof(?:essor)?|president|king|queen|lord|saint|st)\s+"
 )
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATE = re.compile(
-    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? \d{{4}}"
-    r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?",
-    re.IGNORECASE,
+    rf"(?i)(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{_MONTHS})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? \d{{4}}"
+    r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?"
 )
 _SIGNS = str.maketrans("’‘–—−", "''---")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
@@ -32,9 +31,8 @@ _VERB = re.compile(
     r"\b(?:is|are|was|were|be|been|by|called|named|as|means|remains|being|choose|pick|say)\b|['’]s\b|[为是は]"
 )
 _AWAY = re.compile(
-    r"\b(?:to|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more|less|than|of"
-    r"|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
-    re.IGNORECASE,
+    r"(?i)\b(?:to|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more|less|than"
+    r"|of|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z"
 )
 _ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
 """What makes a text one of several, or a part of a name or number."""
@@ -99,13 +97,13 @@ def _same_name(gold: str, one: str, other: str) -> bool:
 def _date(text: str) -> tuple[int, ...]:
     """Year, month and day; nothing where a text is no date."""
     plain = " ".join(text.split()).strip(" .").lower()
-    parts = re.findall(rf"\d+|{'|'.join(_MONTHS)}", plain) if _DATE.fullmatch(plain) else []
+    parts = re.findall(rf"\d+|{_MONTHS}", plain) if _DATE.fullmatch(plain) else []
     if len(parts) != 3:
         return ()
     if plain[:4].isdigit():
         return tuple(map(int, parts))
     month = next(part for part in parts if part in _MONTHS)
-    return int(parts[2]), 1 + _MONTHS.index(month), int(parts[1 - parts.index(month)])
+    return int(parts[2]), 1 + _MONTHS.split("|").index(month), int(parts[1 - parts.index(month)])
 
 
 def _same_quantity(gold: str, answer: str) -> bool:
