@@ -1,6 +1,6 @@
 """Trainings of several processes, through the real command: the same rewards and weights as of one.
 
-Those that a signal stops are started by torchrun, the others by what is behind it, as forks.
+One of them is started by torchrun, the others by what is behind it, as forks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -268,7 +267,7 @@ def test_a_killed_process_ends_all_and_the_training_resumes_to_the_same_weights(
 def test_an_error_in_another_process_than_the_first_is_shown_ends_all_and_the_training_resumes_to_the_same_weights(
     two: Path, tmp_path: Path
 ) -> None:
-    with begun(tmp_path, by=(), FORKS="2") as training:
+    with begun(tmp_path) as training:
         (tmp_path / "broken-1").touch()
 
         assert "RuntimeError: process 1 is broken" in training.ended()
@@ -277,7 +276,7 @@ def test_an_error_in_another_process_than_the_first_is_shown_ends_all_and_the_tr
 
 
 def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
-    with begun(tmp_path) as training:
+    with begun(tmp_path, by=TORCHRUN) as training:
         os.killpg(training.process.pid, signal.SIGINT)  # as Ctrl-C does: ranks are in sessions of their own
 
         assert message_in(training.ended()) == "wfdsl-train: interrupted; continue with --resume DIR"
@@ -301,12 +300,12 @@ class Begun:
 
 
 @contextmanager
-def begun(folder: Path, *settings: str, by: tuple[str, ...] = TORCHRUN, **more: str) -> Iterator[Begun]:
+def begun(folder: Path, *settings: str, by: tuple[str, ...] = ()) -> Iterator[Begun]:
     (prepared(folder) / "hold").touch()
     with (folder / "stderr").open("w") as stderr:
         command = (*by, "-m", "fixed_completions", "experiment.toml", "--out", "out", *settings)
-        options: Any = {"env": environment(folder, **more), "stderr": stderr.fileno(), "imported": TRAINING}
-        process = Program(*command, folder=folder, own_group=True, **options)
+        env = environment(folder, **({} if by else {"FORKS": "2"}))
+        process = Program(*command, folder=folder, env=env, stderr=stderr.fileno(), own_group=True, imported=TRAINING)
     try:
         deadline = time.monotonic() + 200
         kept = (folder / "out/base").glob
