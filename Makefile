@@ -76,7 +76,9 @@ demo: $(VENV)/.demo
 		"$(BIN)/wfdsl solve --pool openai:gpt-5,openai:gpt-5-mini -q \"$(QUESTION)\"" \
 		"Type this next, to see both runs in a browser:" "$(BIN)/wfdsl view"
 
-test: lint types unit
+# Types are checked beside the tests, which wait for each other, for servers and for signals.
+test: lint
+	@$(MAKE) --no-print-directory -j2 types unit
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

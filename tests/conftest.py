@@ -67,6 +67,11 @@ def pytest_runtest_call() -> Generator[None, object, object]:
         raise
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Trainings first: they take longest, and share models, which one worker then makes."""
+    items.sort(key=lambda item: "rl/training" not in item.nodeid)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Every test has its own seed, so that jitter is the same in each run."""
     random.seed(item.nodeid)

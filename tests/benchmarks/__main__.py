@@ -13,7 +13,6 @@ NAMES = (
     "room",
     "training",
     "server",
-    "shared_budget",
     "blocking",
     "reward_server",
     "ray",

@@ -105,7 +105,7 @@ def main() -> None:
         (upstream / "pool.toml").write_text(_SCRIPTED)
         (upstream / "one.wf").write_text(_FLOW.format(worker="ann"))
         options = ("--workflow", "one.wf", "--port", "0", "--pool", "pool.toml")
-        server = RunningServer(upstream, "-m", "wfdsl", "serve", *options)
+        server = RunningServer(upstream, "-m", "wfdsl", "serve", *options, prefix=("env",))
         try:
             rows = asyncio.run(_measure(folder, server.url))
         finally:

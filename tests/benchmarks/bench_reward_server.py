@@ -74,7 +74,7 @@ async def ask(port: int, count: int, at_once: int, *, first: int = 0) -> tuple[l
 
 
 def over_http(folder: Path) -> None:
-    server = RunningServer(Path.cwd(), "-m", "tests.benchmarks.bench_reward_server", str(folder))
+    server = RunningServer(Path.cwd(), "-m", "tests.benchmarks.bench_reward_server", str(folder), prefix=("env",))
     port, pid = int(server.url.rpartition(":")[2]), server.process.pid
     seconds, failed, total = asyncio.run(ask(port, AT_ONCE, AT_ONCE))
     worst = sorted(seconds)[int(len(seconds) * 0.99)]

@@ -72,7 +72,7 @@ def floor(reply: str) -> None:
 @contextmanager
 def running(folder: Path, *arguments: str) -> Iterator[tuple[int, int]]:
     """A server as a process of its own; its port and its process id."""
-    server = RunningServer(folder, *arguments, env={"PYTHONPATH": str(Path.cwd())})
+    server = RunningServer(folder, *arguments, prefix=("env", f"PYTHONPATH={Path.cwd()}"))
     try:
         yield int(server.url.split(":")[2].partition("/")[0]), server.process.pid
     finally:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+from tests.running_server import RunningServer
 
 _T = TypeVar("_T")
 BROWSER = os.environ.get("WFDSL_BROWSER", "")
@@ -42,26 +40,12 @@ def in_thread(work: Callable[[], _T]) -> _T:
         return pool.submit(work).result()
 
 
-class Viewer:
+class Viewer(RunningServer):
     """A running `wfdsl view`."""
 
     def __init__(self, home: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "wfdsl", "view", "--port", "0", *options]
-        env = {**os.environ, "WFDSL_HOME": str(home), "PYTHONUNBUFFERED": "1"}
-        self.process = subprocess.Popen(command, cwd=home, env=env, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        line = self.process.stderr.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, f"the pages were not shown: {line}"
-        self.address = found[0]
-        self.root = self.address.partition("/?")[0]
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-        return code
+        super().__init__(home, "-m", "wfdsl", "view", "--port", "0", *options, env={"WFDSL_HOME": str(home)})
+        self.root = self.url.partition("/?")[0]
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +104,7 @@ def open_context(chromium: Any, viewer: Viewer, **options: Any) -> Any:
     """A browser context that has the key."""
     context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
     page = context.new_page()
-    page.goto(viewer.address)
+    page.goto(viewer.url)
     page.close()
     return context
 

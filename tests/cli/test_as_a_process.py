@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SEES_LATER
+from tests.forked import Program
 
 WFDSL = [sys.executable, "-m", "wfdsl"]
 ESCAPE = "\x1b["
@@ -49,18 +50,18 @@ def wfdsl(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Comp
 def on_a_terminal(*arguments: str, env: dict[str, str] | None = None, module: str = "wfdsl") -> str:
     """What the command writes to a terminal, as text."""
     ours, its = pty.openpty()
-    command = [sys.executable, "-m", module, *arguments]
-    with subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=env or environment()):
-        os.close(its)
-        written = b""
-        try:
-            while piece := os.read(ours, 1 << 16):
-                written += piece
-        except OSError as error:
-            if error.errno != errno.EIO:  # how Linux says that the other side is closed
-                raise
-        finally:
-            os.close(ours)
+    process = Program("-m", module, *arguments, stdin=its, stdout=its, stderr=its, env=env or environment())
+    os.close(its)
+    written = b""
+    try:
+        while piece := os.read(ours, 1 << 16):
+            written += piece
+    except OSError as error:
+        if error.errno != errno.EIO:  # how Linux says that the other side is closed
+            raise
+    finally:
+        os.close(ours)
+        process.wait()
     return written.decode("utf-8")
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import wfdsl
+from tests.forked import ended
 
 pytest.importorskip("argcomplete")
 
@@ -26,8 +25,7 @@ def completed(line: str, place: Path, *, module: str = "wfdsl") -> set[str]:
         "COMP_TYPE": "9",
         "WFDSL_HOME": str(place),
     }
-    command = [sys.executable, "-m", module]
-    subprocess.run(command, env=os.environ | asked, cwd=place, capture_output=True, timeout=60, check=False)
+    ended("-m", module, folder=place, env=os.environ | asked)
     return {word.strip() for word in out.read_text().split("\n") if word.strip()} if out.exists() else set()
 
 

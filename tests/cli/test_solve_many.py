@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from io import FileIO
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conductor.scripted_server import Chat, lists
+from tests.forked import Program
 from wfdsl.cli.main import main
 from wfdsl.interpreter.events import Listener, RunStarted
 
@@ -196,20 +194,19 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
         return "fine"
 
     chat.says = answer
-    command = [sys.executable, "-m", "wfdsl", "solve", "--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0"]
-    command += ["--conductor", "boss.toml", "--pool", "pool.toml", "--parallel", "1"]
+    command = ["-m", "wfdsl", "solve", "--from", "in.jsonl", "--out", "out.jsonl", "--max-rounds", "0"]
 
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        assert third.wait(60)
-        os.kill(process.pid, ending)
-        _, err = process.communicate(timeout=60)
+    process = Program(*command, "--conductor", "boss.toml", "--pool", "pool.toml", "--parallel", "1")
+    assert third.wait(60)
+    process.send_signal(ending)
+    process.wait()
     before = len(answers())
     go_on.set()
     finished = solve("--parallel", "1")
 
     assert (process.returncode, before, finished) == (code, 2, 0)
-    assert "Traceback" not in err
-    assert code == -9 or "continue with: the same command" in err
+    assert "Traceback" not in process.stderr
+    assert code == -9 or "continue with: the same command" in process.stderr
     assert [row["question"] for row in answers()] == [f"Q{number}" for number in range(6)]
     assert len(chat.asked) == 6  # no completion was paid for twice
     assert len(chat.called) == 7  # nor a worker, but for the call that was in flight

@@ -6,16 +6,15 @@ import contextlib
 import json
 import os
 import pty
-import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO
 
 import pytest
 from pytest_httpserver import HTTPServer
 
 from tests.cli.test_as_a_process import environment, on_a_terminal
+from tests.forked import Program, ended
 from wfdsl.cli.main import main
 from wfdsl_rl.cli.train import main as train
 
@@ -49,28 +48,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def done(command: list[str], stderr: int | IO[bytes]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-        env=environment(),
-        timeout=120,
-        check=False,
-    )
+def done(command: list[str], **streams: int) -> Program:
+    return ended("-m", *command, env=environment(), **streams)
 
 
-def with_broken_stderr(command: list[str], broken: str) -> subprocess.CompletedProcess[str]:
+def with_broken_stderr(command: list[str], broken: str) -> Program:
     """The command, whose standard error is a pipe that no one reads, or a full disk."""
     if broken == "full":
         with Path("/dev/full").open("wb") as full:
-            return done(command, full)
+            return done(command, stderr=full.fileno())
     read, write = os.pipe()
     os.close(read)
     try:
-        return done(command, write)
+        return done(command, stderr=write)
     finally:
         os.close(write)
 
@@ -90,7 +80,7 @@ def test_progress_that_cannot_be_written_does_not_stop_the_work(place: Path, nam
 
 
 def test_a_resumed_run_ends_without_a_reader_of_its_progress(place: Path) -> None:
-    stopped = done([*COMMANDS["run"], "--budget-calls", "1"], subprocess.PIPE)
+    stopped = done([*COMMANDS["run"], "--budget-calls", "1"])
     assert stopped.returncode == 4
 
     result = with_broken_stderr(["wfdsl", "runs", "resume", "last", "--budget-calls", "5"], "pipe")
@@ -102,20 +92,18 @@ def test_a_resumed_run_ends_without_a_reader_of_its_progress(place: Path) -> Non
 def test_an_answer_that_no_one_takes_is_kept(place: Path, name: str) -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", *COMMANDS[name]]
 
-    left = subprocess.run(command, stdout=write, stderr=subprocess.DEVNULL, env=environment(), check=False, timeout=60)
+    left = done(COMMANDS[name], stdout=write)
     os.close(write)
-    again = done(["wfdsl", "runs", "resume", "last"], subprocess.PIPE)
+    again = done(["wfdsl", "runs", "resume", "last"])
 
     assert left.returncode == 0
     assert again.stdout == "the answer is 4\n"
 
 
 def test_an_answer_that_the_disk_has_no_room_for_is_kept(place: Path) -> None:
-    command = [sys.executable, "-m", *COMMANDS["run"]]
     with Path("/dev/full").open("wb") as full:
-        left = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), timeout=60)  # noqa: PLW1510
+        left = done(COMMANDS["run"], stdout=full.fileno())
 
     assert left.returncode == 2
     assert "wfdsl: the output cannot be written: the disk is full; `wfdsl runs resume " in left.stderr
@@ -261,9 +249,7 @@ def test_no_command_lets_a_text_control_the_terminal(hostile: Path, monkeypatch:
 
 
 def test_json_is_the_same_text_with_escapes(hostile: Path) -> None:
-    shown = done(
-        ["wfdsl", "run", "lists.txt", "-q", OF_FILES, "--pool", "echo.toml", "--json"], subprocess.DEVNULL
-    ).stdout
+    shown = done(["wfdsl", "run", "lists.txt", "-q", OF_FILES, "--pool", "echo.toml", "--json"]).stdout
 
     assert not [sign for sign in OBEYED if sign in shown]
     assert json.loads(shown)["steps"][0]["messages"][-1]["content"].endswith("kept\rhidden\u202eback\u2066\u2028\u2029")
@@ -272,6 +258,6 @@ def test_json_is_the_same_text_with_escapes(hostile: Path) -> None:
 def test_an_answer_that_goes_to_a_file_is_exact(hostile: Path) -> None:
     write_pool(hostile / "echo.toml", "a\u202eb\u2028c")
 
-    shown = done(["wfdsl", "run", "a.wf", "-q", "Q", "--pool", "echo.toml"], subprocess.DEVNULL).stdout
+    shown = done(["wfdsl", "run", "a.wf", "-q", "Q", "--pool", "echo.toml"]).stdout
 
     assert shown == "a\u202eb\u2028c\n"

@@ -6,8 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import Program
 from tests.interpreter.chat_server import ChatServer
 
 TASKS = 12
@@ -50,27 +49,19 @@ def home(tmp_path: Path, server: SteadyServer) -> Path:
     return tmp_path
 
 
-def evaluation(home: Path, *arguments: str) -> subprocess.Popen[str]:
+def evaluation(home: Path, *arguments: str) -> Program:
     environment = {**os.environ, "WFDSL_HOME": str(home / "home"), "OPENAI_API_KEY": "unused"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "wfdsl", "eval", *arguments, "--no-plots"],
-        cwd=home,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Program("-m", "wfdsl", "eval", *arguments, "--no-plots", folder=home, env=environment)
 
 
-def begun(home: Path, out: str) -> subprocess.Popen[str]:
+def begun(home: Path, out: str) -> Program:
     what = ("--policy", "worker:chat", "--policy", "twice.wf", "--tasks", "tasks.jsonl", "--pool", "pool.toml")
     return evaluation(home, *what, "--out", out, "--parallel", "3")
 
 
-def finished(process: subprocess.Popen[str], *, code: int = 0) -> str:
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == code, err
-    return err
+def finished(process: Program, *, code: int = 0) -> str:
+    assert process.wait(120) == code, process.stderr
+    return process.stderr
 
 
 def lasting(home: Path, out: str) -> list[tuple[Any, ...]]:
@@ -90,8 +81,8 @@ def test_an_evaluation_that_was_killed_twice_ends_as_if_it_had_never_been(home: 
     for first, last in ((3, CALLS // 2), (CALLS // 2 + 4, CALLS - 8)):
         server.wait_for(CALLS + chance.randint(first, last))
         time.sleep(chance.uniform(0, 0.02))
-        process.kill()
-        process.communicate()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
         time.sleep(0.1)  # what the server was still answering
         before, asked = lasting(home, "killed"), len(server.asked)
         process = evaluation(home, "--resume", "killed")

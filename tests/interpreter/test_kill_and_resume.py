@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.forked import Program
 from tests.interpreter.chat_server import ChatServer
 from tests.interpreter.stopping import broken_by_a_cancel, broken_by_a_kill
 
@@ -41,28 +42,19 @@ def home(tmp_path: Path, server: ChatServer) -> Path:
     return tmp_path
 
 
-def wfdsl(home: Path, *arguments: str, own_group: bool = False) -> subprocess.Popen[str]:
+def wfdsl(home: Path, *arguments: str, own_group: bool = False) -> Program:
     environment = {**os.environ, "WFDSL_HOME": str(home), "OPENAI_API_KEY": "unused"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "wfdsl", *arguments],
-        cwd=home,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=own_group,
-    )
+    return Program("-m", "wfdsl", *arguments, folder=home, env=environment, own_group=own_group)
 
 
-def run_forty(home: Path, *, own_group: bool = False) -> subprocess.Popen[str]:
+def run_forty(home: Path, *, own_group: bool = False) -> Program:
     limits = ("--max-steps", "40", "--set", "run.concurrency=4")
     return wfdsl(home, "run", "forty.txt", "-q", "Q", "--pool", "pool.toml", *limits, "--json", own_group=own_group)
 
 
-def finished(process: subprocess.Popen[str], *, code: int = 0) -> dict[str, Any]:
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == code, err
-    trace: dict[str, Any] = json.loads(out)
+def finished(process: Program) -> dict[str, Any]:
+    assert process.wait(120) == 0, process.stderr
+    trace: dict[str, Any] = json.loads(process.stdout)
     return trace
 
 
@@ -92,7 +84,7 @@ def test_an_interrupted_run_leaves_nothing_running_and_is_continued(
     for _ in range(times):
         process.send_signal(stop)
         time.sleep(0.005)
-    _, err = process.communicate(timeout=60)
+    process.wait(60)
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
     time.sleep(0.4)  # what the server was still writing
@@ -101,8 +93,8 @@ def test_an_interrupted_run_leaves_nothing_running_and_is_continued(
     trace = finished(wfdsl(home, "runs", "resume", "last", "--json"))
 
     assert process.returncode == 130
-    assert f"continue with: wfdsl runs resume {trace['id']}" in err
-    assert "Traceback" not in err
+    assert f"continue with: wfdsl runs resume {trace['id']}" in process.stderr
+    assert "Traceback" not in process.stderr
     assert asked < CALLS
     assert trace["status"] == "done"
     assert all(step["response"] in server.replied[_as_asked(step["step"])] for step in trace["steps"])

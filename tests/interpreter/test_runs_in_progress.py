@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.forked import Program
 from tests.interpreter.chat_server import ChatServer
 
 from wfdsl import Step, Workflow
@@ -103,22 +102,22 @@ def server() -> Iterator[ChatServer]:
 
 
 @pytest.fixture
-def flying(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+def flying(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Program]:
     """A process whose calls of steps a and b are in flight."""
     (tmp_path / "two.wf").write_text('step a by 0: "A."\nstep b by 1: "B."\nstep c by 0 sees a, b: "C."\n')
     (tmp_path / "pool.toml").write_text(server.pool_file("m", "n"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "unused")
-    command = [sys.executable, "-m", "wfdsl", "run", "two.wf", "Q", "--pool", "pool.toml", "--quiet"]
-    with subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.DEVNULL) as process:
-        server.wait_for(2)
-        yield process
-        process.kill()
+    process = Program("-m", "wfdsl", "run", "two.wf", "Q", "--pool", "pool.toml", "--quiet")
+    server.wait_for(2)
+    yield process
+    process.send_signal(signal.SIGKILL)
+    process.wait()
 
 
 def test_a_run_in_another_process_is_shown_as_running_until_that_is_killed(
-    flying: subprocess.Popen[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flying: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def said(*command: str) -> str:
         main(list(command))
@@ -132,7 +131,7 @@ def test_a_run_in_another_process_is_shown_as_running_until_that_is_killed(
     for text in (traced, shown, resumed):
         assert "in flight" not in text
         assert "stopped" not in text
-    flying.kill()
+    flying.send_signal(signal.SIGKILL)
     flying.wait()
     traced, shown = said("runs", "show", "last"), said("show", "--run", "last")
     assert "a: m, stopped" in traced

@@ -14,7 +14,7 @@ from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool
 
 pytestmark = pytest.mark.local
-SIZES = [(1, 1), (2, 3), (7, 4)]  # of the pool, and the most steps
+SIZES = [(1, 1), (7, 3)]  # of the pool, and the most steps
 PROMPT = 'Write model_id = [...], subtasks = ["..."], access_list = [[], ...] for workers that bake a cake.'
 
 

@@ -186,5 +186,4 @@ def own(provider: Provider, tmp_path: Path) -> Iterator[Serve]:
     yield start
     provider.released.set()
     for each in running:
-        if each.process.stderr is not None and not each.process.stderr.closed:
-            each.stop()
+        each.stop()

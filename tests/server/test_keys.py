@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import stat
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,14 @@ from wfdsl.server.api_errors import ApiError
 from wfdsl.server.app import build_app
 from wfdsl.server.keys import ApiKeys, Caller, KeyUsage, make_key, revoke_key
 
+from .conftest import FILES, ServerProcess, prepare
 from .provider import Provider
-from .shared_budget import spend
 
 ASK: Any = [{"role": "user", "content": "Why?"}]
 DAY_S = 86_400.0
+REQUESTS = 48
+CALL_USD = 18e-6
+"""Of 10 tokens of input and 4 of output."""
 
 
 class Clock:
@@ -202,9 +208,34 @@ async def test_a_call_of_one_key_has_the_room_that_a_call_of_another_leaves(jour
 def test_servers_on_one_home_never_exceed_a_key_s_budget_together(
     provider: Provider, tmp_path: Path, processes: int, kill: bool
 ) -> None:
-    found = spend(tmp_path, provider, processes=processes, requests=48, kill=kill)
+    prepare(tmp_path, provider.url)
+    pool = tmp_path / "pool.toml"
+    pool.write_text(pool.read_text().replace("retries = 0", "retries = 0\nmax_tokens = 10"))
+    limit_usd = REQUESTS * CALL_USD  # enough for half of them, which are two calls each
+    key = make_key(str(tmp_path / "keys.toml"), "ann", {"usd": limit_usd})
+    options = (*FILES, "--keys", "keys.toml", "--quiet")
+    servers = [ServerProcess(tmp_path, *options) for _ in range(processes)]
 
-    assert set(found.statuses) - {0} == {200, 429}
-    assert (found.statuses[0] > 0) is kill
-    assert 0.5 * found.limit_usd < found.paid_usd <= found.limit_usd
-    assert found.afterwards == 429
+    def status(number: int) -> int:
+        """How a request ends; 0: its server was killed."""
+        if kill and number == REQUESTS // 4:
+            servers[-1].process.send_signal(signal.SIGKILL)
+        body: Any = {"model": "two", "messages": [{"role": "user", "content": f"Why {number}?"}]}
+        address, headers = f"{servers[number % len(servers)].url}/chat/completions", {"Authorization": bearer(key)}
+        try:
+            return httpx2.post(address, json=body, headers=headers, timeout=120, verify=False).status_code
+        except httpx2.TransportError:
+            return 0
+
+    with ThreadPoolExecutor(8) as threads:
+        statuses = Counter(threads.map(status, range(REQUESTS)))
+    for each in servers:
+        each.stop()
+    servers = [ServerProcess(tmp_path, *options)]
+    afterwards = status(REQUESTS)
+    servers[0].stop()
+
+    assert set(statuses) - {0} == {200, 429}
+    assert (statuses[0] > 0) is kill
+    assert 0.5 * limit_usd < len(provider.bodies) * CALL_USD <= limit_usd
+    assert afterwards == 429

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -17,6 +15,7 @@ import openai
 import pytest
 
 from tests.conductor.scripted_server import lists
+from tests.forked import ended
 
 from .conftest import Serve, ServerProcess
 from .provider import CONDUCTOR, Provider
@@ -91,9 +90,8 @@ def test_a_conductor_that_was_killed_is_resumed_by_a_command(own: Serve, provide
         server.stop(signal.SIGKILL)
     provider.released.set()
 
-    command = [sys.executable, "-m", "wfdsl", "runs", "resume", "last", "--pool", "pool.toml", "--config", "run.toml"]
-    env = {**os.environ, "WFDSL_HOME": str(tmp_path / "home")}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+    command = ("-m", "wfdsl", "runs", "resume", "last", "--pool", "pool.toml", "--config", "run.toml")
+    done = ended(*command, folder=tmp_path, env={**os.environ, "WFDSL_HOME": str(tmp_path / "home")})
 
     assert (done.returncode, done.stdout) == (0, "bob did: task 1\n")
     assert [body["model"] for body in provider.bodies] == [CONDUCTOR, "ann", "bob", "bob"]

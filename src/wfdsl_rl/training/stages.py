@@ -99,14 +99,16 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
     tokenizer, network = load_model(model)
 
     sampled = partial(rejection_sampled, setup, stage, (tokenizer, network))
-    rows = setup.processes.on_first(sampled if sft.samples else partial(read_rows, Path(sft.rows)))
+    count = sft.max_steps * sft.batch_size
+    rows = setup.processes.on_first(sampled if sft.samples else partial(read_rows, Path(sft.rows)))[:count]
     trainer = SFTTrainer(
         model=network,
         processing_class=tokenizer,
         args=sft_config(sft, setup.train, folder),
-        train_dataset=Dataset.from_list([rows[at % len(rows)] for at in range(sft.max_steps * sft.batch_size)]),
+        train_dataset=Dataset.from_list(rows),
         peft_config=peft(setup.train.lora),
     )
+    trainer.train_dataset = trainer.train_dataset.select([at % len(rows) for at in range(count)])
     return run_trainer(setup, stage, trainer, checkpoint)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -104,13 +103,11 @@ class Provider(ChatServer):
 class RewardProcess(RunningServer):
     """A running `wfdsl serve --score`."""
 
-    def __init__(
-        self, folder: Path, *options: str, prefix: tuple[str, ...] = (), python: str | Path = sys.executable
-    ) -> None:
+    def __init__(self, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> None:
         command = ["-m", "wfdsl", "serve", "--score", "--pool", "pool.toml", "--tasks", "tasks.jsonl"]
         command += ["--journal", "journal.db", *options]
         self._clients: list[RewardClient] = []
-        super().__init__(folder, *command, prefix=prefix, env={"OPENAI_API_KEY": "none"}, python=python)
+        super().__init__(folder, *command, prefix=prefix, env={"OPENAI_API_KEY": "none"})
 
     @property
     def port(self) -> int:

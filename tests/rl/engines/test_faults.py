@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import Program
 from wfdsl.interpreter.budget import BudgetUsage
 from wfdsl.interpreter.journal_reading import run_of, summaries
 from wfdsl_rl.engines.client import RewardClient
@@ -112,17 +112,16 @@ def test_a_full_disk_is_an_error_that_passes_and_no_kept_reply_is_paid_twice(
     assert sum(again.values()) - 120 <= 2  # those whose replies could not be kept
 
 
-def evaluation(folder: Path, tasks: int, *options: str) -> subprocess.Popen[str]:
+def evaluation(folder: Path, tasks: int, *options: str) -> Program:
     """A driver: a process that evaluates the workflow file on tasks, or resumes."""
     (folder / "flow.wf").write_text(FLOW)
     lines = [json.dumps({"id": f"t{n}", "question": f"Q{n}?", "gold": "yes", "kind": "text"}) for n in range(tasks)]
     (folder / "many.jsonl").write_text("\n".join(lines))
     env = {**os.environ, "WFDSL_HOME": str(folder / "node"), "OPENAI_API_KEY": "none"}
-    command = [sys.executable, "-m", "wfdsl", "eval", "--no-plots", "--quiet"]
+    command = ["-m", "wfdsl", "eval", "--no-plots", "--quiet"]
     if "--resume" not in options:
         command += ["--policy", "flow.wf", "--tasks", "many.jsonl", "--pool", "pool.toml"]
-    piped = subprocess.PIPE
-    return subprocess.Popen([*command, *options], cwd=folder, env=env, stdout=piped, stderr=piped, text=True)
+    return Program(*command, *options, folder=folder, env=env)
 
 
 def outcomes(folder: Path) -> list[str]:
@@ -136,11 +135,11 @@ def test_two_drivers_of_one_evaluation_do_its_work_once(provider: Provider, tmp_
     driver = evaluation(tmp_path, 20, "--out", "e", "--parallel", "2")
     provider.wait_for(2)
     other = evaluation(tmp_path, 20, "--resume", "e")
-    said = other.communicate(timeout=300)[1]
+    other.wait()
     provider.going.set()
-    driver.communicate(timeout=300)
+    driver.wait()
 
-    assert (other.returncode, "is being worked on by process" in said) == (2, True)
+    assert (other.returncode, "is being worked on by process" in other.stderr) == (2, True)
     assert driver.returncode == 0
     assert len(provider.asked) == 40
     assert outcomes(tmp_path / "e") == ["right"] * 20

@@ -7,7 +7,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.forked import ended
 from wfdsl.errors import UsageError
 from wfdsl_rl.engines.client import ServerRefused
 
@@ -178,8 +178,9 @@ def test_a_spent_budget_is_an_error_that_is_not_retried_and_no_call_is_made(serv
 
 
 def made_key(folder: Path, *more: str) -> str:
-    command = [sys.executable, "-m", "wfdsl", "serve", "keys", "make", "ann", "--keys", "keys.toml", *more]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return ended(
+        "-m", "wfdsl", "serve", "keys", "make", "ann", "--keys", "keys.toml", *more, folder=folder
+    ).stdout.strip()
 
 
 def test_keys_are_needed_for_other_addresses_and_may_be_in_the_url(serve: Serve, tmp_path: Path) -> None:

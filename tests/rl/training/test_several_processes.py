@@ -1,6 +1,6 @@
 """Trainings of several processes, through the real command: the same rewards and weights as of one.
 
-Those that are stopped are started by torchrun, the others by what is behind it, as forks.
+One of them is started by torchrun, the others by what is behind it, as forks.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +22,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 import torch  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
-from tests.rl.training.forked import Ended, python  # noqa: E402
+from tests.forked import TRAINING, Program, ended  # noqa: E402
 from tests.rl.training.toy import PROMPT, same, samples, write_model  # noqa: E402
 from wfdsl.interpreter.journal_reading import summaries  # noqa: E402
 
@@ -137,7 +135,7 @@ FSDP = ("--set", "train.fsdp=on")
 """Each process has a part of the weights, gradients and moments."""
 PASSES = ("--set", "train.stages.base.per_device_train_batch_size=3")
 """Three passes for each step, of two processes."""
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
 
 
 def prepared(folder: Path) -> Path:
@@ -159,9 +157,10 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1", **more}
 
 
-def train(folder: Path, processes: int, *arguments: str) -> Ended:
+def train(folder: Path, processes: int, *arguments: str) -> Program:
     more = {"FORKS": str(processes)} if processes > 1 else {}
-    return python(folder, "-m", "fixed_completions", *arguments, env=environment(folder, **more))
+    env = environment(folder, **more)
+    return ended("-m", "fixed_completions", *arguments, folder=folder, env=env, imported=TRAINING)
 
 
 def trained(folder: Path, processes: int, *settings: str) -> Path:
@@ -277,7 +276,7 @@ def test_an_error_in_another_process_than_the_first_is_shown_ends_all_and_the_tr
 
 
 def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
-    with begun(tmp_path) as training:
+    with begun(tmp_path, by=TORCHRUN) as training:
         os.killpg(training.process.pid, signal.SIGINT)  # as Ctrl-C does: ranks are in sessions of their own
 
         assert message_in(training.ended()) == "wfdsl-train: interrupted; continue with --resume DIR"
@@ -288,7 +287,7 @@ class Begun:
     """A training of two processes that has a checkpoint, and waits until its file `hold` is gone."""
 
     folder: Path
-    process: subprocess.Popen[str]
+    process: Program
     ranks: tuple[int, int]
     """Its processes."""
 
@@ -301,17 +300,12 @@ class Begun:
 
 
 @contextmanager
-def begun(folder: Path, *settings: str) -> Iterator[Begun]:
+def begun(folder: Path, *settings: str, by: tuple[str, ...] = ()) -> Iterator[Begun]:
     (prepared(folder) / "hold").touch()
     with (folder / "stderr").open("w") as stderr:
-        process = subprocess.Popen(
-            [*TORCHRUN, "-m", "fixed_completions", "experiment.toml", "--out", "out", *settings],
-            cwd=folder,
-            env=environment(folder),
-            stderr=stderr,
-            text=True,
-            start_new_session=True,
-        )
+        command = (*by, "-m", "fixed_completions", "experiment.toml", "--out", "out", *settings)
+        env = environment(folder, **({} if by else {"FORKS": "2"}))
+        process = Program(*command, folder=folder, env=env, stderr=stderr.fileno(), own_group=True, imported=TRAINING)
     try:
         deadline = time.monotonic() + 200
         kept = (folder / "out/base").glob

@@ -10,7 +10,7 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
-from tests.rl.training.forked import python  # noqa: E402
+from tests.forked import TRAINING, ended  # noqa: E402
 from tests.rl.training.toy import PROMPT, TASKS, write_model  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 
@@ -60,9 +60,9 @@ def test_the_three_stages_are_trained_resumed_and_exported(tmp_path: Path, monke
 
 
 def test_the_check_of_a_gpu_runs_with_a_tiny_model(tmp_path: Path) -> None:
-    ended = python(tmp_path, "-m", "tests.gpu", "--tiny", "--out", "report.json")
+    done = ended("-m", "tests.gpu", "--tiny", "--out", "report.json", folder=tmp_path, imported=TRAINING)
 
-    assert ended.returncode == 0, ended.stderr
+    assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "report.json").read_text("utf-8"))
     for run in ("grpo", "fsdp"):
         assert (found[run]["exit_code"], found[run]["all_weights_in_32_bits"]) == (0, True)

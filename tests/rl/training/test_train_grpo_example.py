@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rl.training.forked import python
+from tests.forked import TRAINING, ended
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "train_grpo.py"
 
@@ -15,9 +15,9 @@ EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "train_grpo.py"
 def test_the_example_trains_for_two_steps(tmp_path: Path) -> None:
     pytest.importorskip("trl", reason="needs trl, in the extra rl")
 
-    ended = python(tmp_path, str(EXAMPLE), "--steps", "2", "--out", "out")
+    done = ended(str(EXAMPLE), "--steps", "2", "--out", "out", folder=tmp_path, imported=TRAINING)
 
-    assert ended.returncode == 0, ended.stderr
+    assert done.returncode == 0, done.stderr
     state = json.loads((tmp_path / "out/checkpoint-2/trainer_state.json").read_text("utf-8"))
     logged = [entry for entry in state["log_history"] if "valid" in entry]
     assert [entry["step"] for entry in logged] == [1, 2]

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import pytest
 for package in ("torch", "transformers", "datasets", "trl"):
     pytest.importorskip(package, reason=f"needs {package}, in the extra rl")
 
-from tests.rl.training.forked import python  # noqa: E402
+from tests.forked import TRAINING, Program  # noqa: E402
 from tests.rl.training.toy import WORKERS, a_pool, copy_until, metrics, same, samples  # noqa: E402
 from wfdsl.errors import UsageError  # noqa: E402
 from wfdsl.experiment import Experiment  # noqa: E402
@@ -52,9 +53,12 @@ def test_a_training_that_was_killed_comes_to_the_same_weights(trained: Setup, tm
 
     (tmp_path / "train.py").write_text(IN_A_PROCESS_OF_ITS_OWN)
 
-    ended = python(tmp_path, "train.py", str(begun.out), kill_when=lambda: any(folder.glob("samples/step-000003*")))
+    training = Program("train.py", str(begun.out), folder=tmp_path, imported=TRAINING)
+    while training.poll() is None and not any(folder.glob("samples/step-000003*")):
+        time.sleep(0.02)
+    training.send_signal(signal.SIGKILL)
 
-    assert ended.returncode == -signal.SIGKILL
+    assert training.wait() == -signal.SIGKILL
     assert (folder / "checkpoint-2").is_dir()
     assert not (folder / "final").exists()
     run_pipeline(begun, ("sft", "base"), resume=True)
