@@ -107,6 +107,11 @@ HEAVY = [
     "networkx", "numpy", "openai", "pyarrow", "pydantic", "rich", "shutil", "starlette", "sympy", "torch",
     "transformers", "uvicorn",
 ]  # fmt: skip
+LIGHT = [
+    "--version", "--help", "check --help", "check good.txt later.txt", "check good.txt --format json", "check some.wf",
+    "fmt good.txt some.wf", "check --explain dead-step", "show some.wf", "show some.wf -o some.svg", "data --help",
+]  # fmt: skip
+"""Commands that load nothing heavy."""
 
 PACKAGE = Package(SOURCES, LAYERS)
 INSIDE = "grading.sandbox.inside."
@@ -174,18 +179,8 @@ def grammars_in_the_cache() -> None:
     [
         "import wfdsl",
         "import wfdsl; wfdsl.analyze('')",
-        "from wfdsl.cli.main import main; main(['--version'])",
-        "from wfdsl.cli.main import main; main(['--help'])",
-        "from wfdsl.cli.main import main; main(['check', '--help'])",
-        "from wfdsl.cli.main import main; main(['check', 'good.txt', 'later.txt'])",
-        "from wfdsl.cli.main import main; main(['check', 'good.txt', '--format', 'json'])",
-        "from wfdsl.cli.main import main; main(['check', 'some.wf'])",
-        "from wfdsl.cli.main import main; main(['fmt', 'good.txt', 'some.wf'])",
-        "from wfdsl.cli.main import main; main(['check', '--explain', 'dead-step'])",
-        "from wfdsl.cli.main import main; main(['show', 'some.wf'])",
-        "from wfdsl.cli.main import main; main(['show', 'some.wf', '-o', 'some.svg'])",
-        "from wfdsl.cli.main import main; main(['data', '--help'])",
         "import wfdsl.graph, wfdsl.render.svg",
+        *(f"from wfdsl.cli.main import main; main({line.split()})" for line in LIGHT),
     ],
 )
 @pytest.mark.usefixtures("grammars_in_the_cache")

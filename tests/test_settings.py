@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tomllib
 import typing
 from collections.abc import Iterator
@@ -140,6 +141,7 @@ def as_arguments(option: Option) -> list[str]:
 
 
 ALL: dict[str, type] = {**CONFIGS, "key": KeyLimits, "check": CheckConfig, "sample": Sample}
+SOURCES = "\n".join(path.read_text("utf-8") for path in Path(inputs.__file__).parents[2].rglob("*.py"))
 PLAIN = [(table, each) for table, config in ALL.items() for each in options_of(config) if not each.is_table]
 
 
@@ -153,6 +155,7 @@ def test_an_option_is_a_key_a_flag_an_argument_and_a_line_of_the_reference(table
 
     assert from_table(config, to_table(made), table) == made
     assert any(line.startswith(f"| `{each.name}` |") for line in section(table, config).splitlines())
+    assert table == "sample" or re.search(rf"\.{each.name}\b", SOURCES), "nothing reads it"
     if each.flag is not None:
         args = parser.parse_args(as_arguments(each))
         assert config(**values_of(args, table), **needed) == made

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.diagnostics.test_codes import NO_EXAMPLE
 from tests.language.test_completion_corpus import cases, pool_of, text_of
 from tests.language.test_workflow_file_corpus import CORPUS
 from tests.language.test_workflow_file_corpus import pool_of as pool_of_file
@@ -53,3 +54,4 @@ def test_messages_say_what_they_said(pytestconfig: pytest.Config) -> None:
         SNAPSHOT.write_text(said, "utf-8")
 
     assert said.splitlines() == SNAPSHOT.read_text("utf-8").splitlines()
+    assert {name for name in CODES if f"[{name}]" not in said} <= NO_EXAMPLE

@@ -27,6 +27,7 @@ from .toys import staff, tasks
 
 FIXED = [name for name, row in BASELINES.items() if not issubclass(row, Fitted) and not name.startswith("random")]
 FILES = sorted(path.stem for path in FOLDER.glob("*.wf"))
+PAGE = (Path(__file__).parents[3] / "docs" / "explanation" / "baselines.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", FIXED)
@@ -72,6 +73,7 @@ def test_a_row_names_its_paper_and_what_it_simplifies(row: Any) -> None:
     assert row.source == "none" or re.search(r"arXiv \d{4}\.\d{5}", row.source)
     assert "our choice" in row.simplifies or row.source != "none"
     assert f"| `{row.name}` |" in baseline_table()
+    assert f"`{row.name}`" in PAGE
     assert all(f"| `{each.name}` |" in parameter_table() for each in options_of(row))
 
 

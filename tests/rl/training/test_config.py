@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.rl.training.qwen import SEVEN
+from wfdsl.cli.main import parsed
 from wfdsl.errors import UsageError
 from wfdsl.settings import options_of, to_table
 from wfdsl_rl.cli.train import main
@@ -103,6 +104,7 @@ def test_keys_are_few_and_those_of_trl_have_its_names_and_types() -> None:
     of_stages = {each.name for stage in (SftStage, GrpoStage) for each in options_of(stage)}
 
     assert len({*top} - {"trl", "stages"}) + len(of_stages) <= 45
+    assert all(hasattr(parsed(["serve", "--score"]), each.name) for each in options_of(RewardValues))
 
 
 def test_a_setting_can_change_one_stage_and_stages_keep_their_order() -> None:
