@@ -16,11 +16,9 @@ TABLE = Table(
         ("the worker that plans alone", "worker:{planner}", "-"),
         ("these, every worker told the same", "{here}/team.wf:instruction=none", "-"),
     ),
-    "In the paper, all steps by GPT-5 are better than GPT-5 alone, and the same text for all workers loses little. The "
-    "Conductor here writes one call, so it shows neither; workflows of three steps do. One worker in three roles gains "
-    "where it can plan (exactly 0.484, alone 0.400), and hardly else (0.470, 0.450). Text is worth more than in the "
-    "paper, as a worker takes its role from it alone: a Conductor of three steps, 77.8, falls to 39.5 without it, and "
-    "with the strongest worker for all steps to 44.0.",
+    "As in the paper, all steps by the strongest worker are better than that worker alone, and most is lost where the "
+    "Conductor does not choose the workers. The same text for all workers loses little in the paper and more here, "
+    "where a worker takes its role from the text alone.",
     limit=400,
 )
 

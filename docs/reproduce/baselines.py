@@ -17,9 +17,9 @@ TABLE = Table(
         ("Smoothie, dependent", "smoothie-dependent:validation={validation}", "56.48; 9,909; 0.0393"),
         ("RouterDC", "routerdc:validation={validation}", "52.41; 840; 0.0056"),
     ),
-    "Routers are fitted on 960 questions of the gym's training split. One call is enough there, and the words of a "
-    "question say its kind: so both routers do better than the Conductor, unlike in the paper. Replies are "
-    "one sentence long, so a larger context changes nothing. Prices are made up.",
+    "Routers are fitted on 960 questions of the gym's training split. The words of a question say its kind, so "
+    "unlike in the paper a router of one call comes as far as the Conductor with two. Replies are one sentence long, so "
+    "a larger context changes nothing. Prices are made up.",
 )
 
 if __name__ == "__main__":
