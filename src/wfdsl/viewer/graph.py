@@ -6,7 +6,7 @@ What is opened and closed is in the address: the paths of steps that share a car
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 from urllib.parse import urlencode
 
@@ -53,7 +53,7 @@ def graph_of_run(run: Run, query: QueryParams, address: Callable[[str], str]) ->
     page = _Page(tuple(query.getlist("open")), tuple(query.getlist("close")), [])
     panel, nodes = page.opened(picture_of(run))
     is_drawn = nodes <= MOST_NODES or "draw" in query
-    svg = Markup(svg_of(replace(panel, title="", notes=()), _links(address))) if is_drawn else None
+    svg = Markup(svg_of(panel._replace(title="", notes=()), _links(address))) if is_drawn else None
     return Graph(svg, nodes, page.toggles, f"{page.query()}&draw=1")
 
 
@@ -73,7 +73,7 @@ class _Page(NamedTuple):
                 options = drawing.options.copy()
                 options["opened"] = [*options.get("opened", ()), *steps]
                 drawing = draw(drawing.workflow, **options)
-                panel = replace(panel, drawing=drawing)
+                panel = panel._replace(drawing=drawing)
             nodes = len(drawing.cards)
             for card in drawing.cards:
                 self._add_card(card, dotted((*panel.path, card.index)), len(panel.inside.get(card.index, ())))
@@ -83,7 +83,7 @@ class _Page(NamedTuple):
                 found = [self.opened(each) for each in panels]
                 inside[step] = tuple(each for each, _ in found)
                 nodes += sum(count for _, count in found)
-        return replace(panel, inside=inside), nodes
+        return panel._replace(inside=inside), nodes
 
     def _add_card(self, card: Card, path: str, rounds: int) -> None:
         if rounds:
