@@ -206,4 +206,4 @@ def _drawn(checked: Checked, *, is_asked: bool) -> tuple[Markup | None, int]:
     nodes = len(panel.drawing.cards) if panel.drawing is not None else 0
     if nodes > MOST_NODES and not is_asked:
         return None, nodes
-    return Markup(svg_of(replace(panel, title="", notes=()))), nodes
+    return Markup(svg_of(panel._replace(title="", notes=()))), nodes
