@@ -7,6 +7,7 @@ many more ones.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import random
 import re
@@ -70,6 +71,11 @@ def pytest_runtest_call() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Trainings first: they take longest, and share models, which one worker then makes."""
     items.sort(key=lambda item: "rl/training" not in item.nodeid)
+
+
+def pytest_collection_finish() -> None:
+    """Half a million objects of modules are not searched for garbage, which trainers ask for several times each."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -45,7 +45,7 @@ async def test_what_the_local_model_writes_under_the_grammar_is_strictly_valid_a
 
 
 async def test_the_local_model_may_reason_freely_before_valid_lists() -> None:
-    (reply,) = await replies_of(entry(3, 2, max_subtask=30, max_reasoning=1100))
+    (reply,) = await replies_of(entry(3, 2, max_subtask=30, max_reasoning=300))
 
     assert reply.finish == "stop"
     assert "</think>\n=== workflow ===\nmodel_id = [" in reply.text

@@ -52,7 +52,7 @@ def model(tokenizer: Any) -> Any:
     return transformers.Qwen2ForCausalLM(config).eval()
 
 
-@pytest.mark.parametrize(("pool_size", "max_steps", "max_reasoning"), [(1, 1, 0), (7, 5, 0), (1, 1, 1100)])
+@pytest.mark.parametrize(("pool_size", "max_steps", "max_reasoning"), [(1, 1, 0), (7, 5, 0), (1, 1, 300)])
 def test_every_row_of_a_batch_is_strictly_valid_and_ends_by_itself(
     model: Any, tokenizer: Any, pool_size: int, max_steps: int, max_reasoning: int
 ) -> None:
