@@ -13,9 +13,7 @@ TABLE = Table(
         ("the strongest worker", "worker:{strong}", "-"),
         ("a random worker", "random-router", "-"),
     ),
-    "The paper finetunes on random pools. The Conductor here has only seen the whole pool: a grammar keeps it from "
-    "naming others, and it is no better than a random worker on questions whose best worker is missing.",
-    options=("--grammar", "on"),
+    "The paper finetunes on random pools. The Conductor here has only seen the whole pool.",
 )
 
 if __name__ == "__main__":

@@ -126,8 +126,7 @@ def train_grpo(setup: Setup, stage: str, model: str, *, checkpoint: Path | None 
         reward_funcs=setup.reward(stage, end_of_text=ends_of(tokenizer, network), listeners=listeners).trl,
         peft_config=peft(setup.train.lora),
     )
-    if config.forced:
-        trainer.first_rounds = FirstRounds(setup, stage)
+    trainer.first_rounds = FirstRounds(setup, stage) if config.forced else None
     final = run_trainer(setup, stage, trainer, checkpoint)
     # The connection over which a vLLM server gets weights: TRL 1.16 keeps it until Python exits, and the next stage's
     # trainer needs its port. Only the first process has one.
