@@ -42,17 +42,8 @@ _WORDS = "zero one two three four five six seven eight nine ten eleven twelve th
 _NAMES = (_WORDS + " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety").split()
 _NUMERALS = {word: at if at < 20 else 10 * at - 180 for at, word in enumerate(_NAMES)}
 _NUMERALS |= {sign: at for at, sign in enumerate("〇一二三四五六七八九")} | {"两": 2, "零": 0}
-_PARTS = {
-    "half": 2,
-    "halve": 2,
-    "third": 3,
-    "quarter": 4,
-    "fourth": 4,
-    "fifth": 5,
-    "sixth": 6,
-    "eighth": 8,
-    "tenth": 10,
-}
+_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
+_PARTS |= {"tenth": 10}
 _WORD = rf"(?:{'|'.join((*reversed(_NAMES), 'hundred', 'thousand', 'million'))})"
 _COUNT = "[〇零一二两三四五六七八九十百千万]{1,12}"
 _FIGURES = re.compile(

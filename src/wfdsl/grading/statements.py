@@ -103,8 +103,6 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     retracted = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retracted, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
-    if asked.kind == "math":
-        sentences = list(map(in_signs, sentences))
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     if found := next(filter(None, stated), None):
         return found if found.value else None
@@ -142,6 +140,8 @@ def _marked(sentence: str, asked: Asked) -> Statement | None:
 def _read(sentence: str, asked: Asked) -> Statement | None:
     """What a sentence states: after a label, or in the clause that has a word for the answer before its verb."""
     plain = _MARKUP.sub("", sentence).strip()
+    if asked.kind == "math":
+        plain = in_signs(plain)
     if asked.kind == "choice":
         plain = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", plain).replace("$", "")
         if letter := _exact_option(plain, asked):
@@ -238,13 +238,14 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
     for at in range(len(sentences) - 1, -1, -1):
         is_headed = at and asides[at - 1] and " " not in sentences[at - 1]  # by `Check:`
-        tokens = [] if asides[at] or is_headed else _tokens(sentences[at].rstrip(" .。!"), asked)
+        said = in_signs(sentences[at])
+        tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = [one for one in chain.from_iterable(_parts(tokens)) if _VALUES & _types(one)]
         while len(valued) > 1 and (valued[-1][0].lower() in _BOUNDS or "NEG" in _types(valued[-1])):
             valued.pop()  # `, roughly 8.6` and `, not 7`
         if valued:
-            value = "" if _is_doubted(valued[-1]) else _value(valued[-1], sentences[at], asked, is_claim=True)
-            return Statement(sentences[at], value, is_claim=True) if value else None
+            value = "" if _is_doubted(valued[-1]) else _value(valued[-1], said, asked, is_claim=True)
+            return Statement(said, value, is_claim=True) if value else None
     return None
 
 
@@ -315,14 +316,14 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
     """The tokens of a sentence; none of one that is too long to state something."""
     known = words_of(asked.question)
     tokens: list[Token] = []
-    for token in _grammar(None).lex(sentence[: LONGEST_SENTENCE + 1]):
+    for token in _grammar(None).lex(sentence) if len(sentence) <= LONGEST_SENTENCE else ():
         kind = token.type if tokens else _FIRST.get(token.type, token.type)
         if kind in ("HEDGE", "ARITHMETIC") and any(token.lower() in option.lower() for option in asked.choices):
             kind = "WORD"
         if kind == "WORD" and token.lower().strip(".") in known:
             kind = "KNOWN"
         tokens.append(token.update(type=kind))
-    return tokens if len(tokens) <= _MOST_TOKENS and len(sentence) <= LONGEST_SENTENCE else []
+    return tokens if len(tokens) <= _MOST_TOKENS else []
 
 
 def _parts(tokens: list[Token]) -> list[list[list[Token]]]:

@@ -100,7 +100,8 @@ def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
     """Whether two names differ in titles, first or middle names, initials, a plural or words that name nothing."""
     one, other = normal_text(gold), normal_text(answer)
     wanted, given = one.split(), _TITLE.sub("", other).split()
-    if wanted == given or one in (other[: 4 * len(other)].removesuffix("s"), _AFFIX.sub("", other)):
+    is_plural = len(one) > 3 and one == other.removesuffix("s")
+    if wanted == given or is_plural or _AFFIX.sub("", one) == _AFFIX.sub("", other):
         return True
     empty = {word for word in known | _GENERIC if not word.isdigit()}
     own = [word for word in wanted if word not in empty]
@@ -108,13 +109,8 @@ def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
         return False
     if own and own == [word for word in given if word not in empty]:
         return True
-    if (
-        len(wanted) < 2
-        or not gold[:1].isupper()
-        or wanted[-1] != given[-1]
-        or given[-1] in empty
-        or re.search(r"\d", one)
-    ):
+    is_name = len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one)
+    if not is_name or wanted[-1] != given[-1] or given[-1] in empty:
         return False
     initials = "".join(word[0] for word in wanted[:-1])
     is_short = len(given[0]) == 1 and given[0] == wanted[0][0]
@@ -225,5 +221,6 @@ def words_of(question: str) -> frozenset[str]:
     return frozenset({*words, *(f"{word}s" for word in words), *_CJK.findall(asked)})
 
 
+@lru_cache(maxsize=256)
 def _plain(text: str) -> str:
     return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", in_figures(text)).replace("−", "-")).strip()
