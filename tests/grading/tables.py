@@ -12,7 +12,7 @@ from wfdsl import Task
 from wfdsl.tasks.conversion import lettered
 
 DATA = Path(__file__).parent / "data"
-TABLES = ("replies", "replies_kept", "independent", "independent_kept", "fresh", "fresh_kept")
+TABLES = ("replies", "replies_kept", "independent", "independent_kept", "fresh", "fresh_kept", "exam")
 Form = Literal["form", "prose"]
 
 

@@ -54,7 +54,7 @@ class _Check:
             return await self._groups(gold, answer)
         if isinstance(gold, Number) and isinstance(answer, Number):
             self.rule = "exact numbers"
-            return _same_number(gold, in_unit(answer, self.question) if not gold.unit else answer, self.question)
+            return _same_number(gold, in_unit(answer, gold.unit or self.question), self.question)
         if isinstance(gold, Words) or isinstance(answer, Words):
             self.rule = "words"
             return isinstance(gold, Words) and isinstance(answer, Words) and same_text(gold, answer)
@@ -62,7 +62,11 @@ class _Check:
 
     async def _groups(self, gold: Value, answer: Value) -> bool:
         self.rule = "item by item"
-        if not isinstance(gold, Group) or not isinstance(answer, Group) or gold.form != answer.form:
+        if not isinstance(gold, Group) or not isinstance(answer, Group):
+            return False
+        if gold.form == "()" and answer.form == "set" and len({_named(item)[0] for item in answer.items} - {""}) > 1:
+            answer = Group("()", tuple(_named(item)[1] for item in answer.items))  # `x = 3, y = 2`
+        if gold.form != answer.form:
             return False
         left, is_time = list(answer.items), gold.form == ":"  # which may leave out whether it is before noon
         if not is_time and (len(left) != len(gold.items) or len(left) > _MOST_ITEMS):

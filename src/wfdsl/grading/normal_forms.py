@@ -16,14 +16,16 @@ from unicodedata import normalize
 LONGEST = 1_000
 """How many characters an answer may have: our choice."""
 _UNITS = {
-    "length": "km 1000 kilometer|m 1 meter 米 メートル|cm 1/100 centimeter 厘米|mm 1/1000 millimeter|"
+    "length": "km 1000 kilometer 千米 公里 キロメートル キロ|m 1 meter 米 メートル|"
+    "mm 1/1000 millimeter 毫米 ミリメートル|cm 1/100 centimeter 厘米 センチメートル センチ|"
     "mi 1609344/1000 mile|in 254/10000 inch inches|ft 3048/10000 foot feet|yd 9144/10000 yard",
-    "mass": "kg 1000 kilogram|g 1 gram|mg 1/1000 milligram|t 1000000 tonne|lb 45359237/100000 lbs pound|"
-    "oz 28349523125/1000000000 ounce",
+    "mass": "kg 1000 kilogram 千克 公斤 キログラム|g 1 gram 克 グラム|mg 1/1000 milligram|t 1000000 tonne 吨 トン|"
+    "lb 45359237/100000 lbs pound|oz 28349523125/1000000000 ounce",
     "time": "s 1 sec second 秒|min 60 minute 分钟 分|h 3600 hr hrs hour 小时 時間|d 86400 day 天 日|week 604800|"
     "year 31536000",
-    "volume": "l 1 L liter|ml 1/1000 mL milliliter",
-    "money": "$ 1 dollar usd 美元|cent 1/100 ¢|€ 1 euro eur 欧元 ユーロ|£ 1|¥ 1",
+    "volume": "l 1 L liter 升 リットル|ml 1/1000 mL milliliter 毫升 ミリリットル",
+    "energy": "J 1 joule|kWh 3600000 kilowatt-hour",
+    "money": "$ 1 dollar usd 美元 ドル|cent 1/100 ¢|€ 1009 euro eur 欧元 ユーロ|£ 10007|¥ 100003 円 元 yen yuan",
     "angle": "° 1 degree deg 度|rad 573/10 radian",
     "speed": "m/s 1 米/秒|km/h 5/18 kph|mph 44704/100000 mi/h",
 }
@@ -33,27 +35,37 @@ _KNOWN = {
     for words in units.split("|")
     for name in (words.split()[0], *words.split()[2:])
 }
+"""The units of each dimension, with their sizes and names. Those of different currencies never make equal amounts."""
 _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
-_SCALES |= {"万": 10**4, "亿": 10**8, "億": 10**8}
+_SCALES |= {"十": 10, "百": 100, "千": 1000, "万": 10**4, "亿": 10**8, "億": 10**8}
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _NAMES = (_WORDS + " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety").split()
 _NUMERALS = {word: at if at < 20 else 10 * at - 180 for at, word in enumerate(_NAMES)}
-_NUMERALS |= {sign: at for at, sign in enumerate("〇一二三四五六七八九十")} | {"两": 2}
+_NUMERALS |= {sign: at for at, sign in enumerate("〇一二三四五六七八九")} | {"两": 2, "零": 0}
 _PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
 _PARTS |= {"tenth": 10}
+_WORD = rf"(?:{'|'.join((*reversed(_NAMES), 'hundred', 'thousand', 'million'))})"
+_COUNT = "[〇零一二两三四五六七八九十百千万]{1,12}"
+_FIGURES = re.compile(
+    rf"""(?P<minus>\b(?:negative|minus)\s+|マイナス|负|負の)?
+    (?:(?P<under>{_COUNT}|\d{{1,9}})分[之の](?P<over>{_COUNT}|\d{{1,9}})|(?P<digits>\d+)|(?P<signs>{_COUNT})
+    |\b(?P<words>(?:an?\s+hundred|{_WORD})(?:(?:\s+and\s+|[\s-]+){_WORD}){{0,8}})\b
+    (?:(?P<plus>\s+and\s+an?)?[\s-]+(?P<part>{"|".join(_PARTS)})s?\b)?)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
     (?: (?:(?P<whole>\d+)\s+)?(?P<over>\d+)\s*/\s*(?P<under>-?[1-9]\d*)(?![\d.])
-      | (?P<v>{_DIGITS})\.?(?:\\(?:overline|bar)\s*\{{(?P<again>\d+)\}})?
-        (?:e(?P<e>[-+]?\d{{1,3}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*\{{?(?P<p>[-+]?\d{{1,3}})\}}?)?)
+      | (?P<v>{_DIGITS})\.?
+        (?:e(?P<e>[-+]?\d{{1,3}})|\s*(?:\\times|\\cdot|[x*])\s*10\s*\^\s*[{{(]?(?P<p>[-+]?\d{{1,3}})[)}}]?)?)
     (?P<rest>.*)""",
     re.VERBOSE | re.DOTALL,
 )
 _AMOUNT = r"[\d,.]+(?: [a-z/ ]+)?[.]?$"
 """What makes a dollar sign before it money, and not the beginning of mathematics."""
 _UNIT = re.compile(r"[^\W\d_]+(?:[ /-][^\W\d_]+){0,4}(?:\s?\^\{?[23]\}?|[²³])?|°[CFcf]?|[€£¥¢$]|米/秒")
-_NO_UNIT = re.compile(r"\b(?:or|and|to|not|plus|minus|times|if|\w+ed|factorial|of|more|less|\w+ths)\b(?! per)")
+_NO_UNIT = re.compile(r"\b(?:or|and|to|not|plus|minus|times|if|by|\w+ed$|factorial|of|more|less|\w+ths)\b(?! per)")
 _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
     "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}",
@@ -64,36 +76,58 @@ _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
 _WRAPPED = r"\\(?:mathbf|boldsymbol|bm|underline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
 _SIGNS = {"le": "≤", "ge": "≥", "ne": "≠", "lt": "<", "gt": ">", "<": "≤", ">": "≥"}
-_SPELLINGS: list[tuple[re.Pattern[str], Any]] = [
-    (re.compile(form), spelled)
-    for form, spelled in (
-        (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
-        (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
-        (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
-        (r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1"),
-        (r"(?<=\d)(?:\{([,:])\}|(,)\\!\s*)(?=\d)", r"\1\2"),
-        (r"\\(?:left|right|(?:display|text)style|[lL]arge|small|normalsize|[bB]ig[lr]?|limits|q?quad)(?![a-zA-Z])", ""),
-        (r"\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|[`~]|(?<!\\)\\ ", ""),
-        (r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}"),
-        (r"\\[dtc]frac", r"\\frac"),
-        (_WRAPPED, r"\1"),
-        (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
-        (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
-        (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
-        (r"(?<=\d)_\{(\d+)\}", r"_\1"),
-        (r"\\mathrm\s*\{([ei])\}", r"\1"),
-        (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
-        (r"√\s*(\d+|\w|\([^()]*\))|(?<![\\a-zA-Z])sqrt\s*(\([^()]*\))", r"\\sqrt{\1\2}"),
-        ("infinity", "infty"),
-        (rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1"),
-        (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
-        (r"\*\*", "^"),
-        (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
-        (r"^(?:\\mathbb\{?R\}?|(?:\\text\{)?all (?:reals?|(?:real )?numbers)\}?)$", r"(-\\infty,\\infty)"),
-        (r"[\s.,;:]+$", ""),
-        (r"\s+", " "),
-    )
-]
+
+
+def _compiled(*spellings: tuple[str, Any]) -> list[tuple[re.Pattern[str], Any]]:
+    return [(re.compile(form), spelled) for form, spelled in spellings]
+
+
+_SPELLINGS = _compiled(
+    (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
+    (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
+    (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
+    (r"°\s*\\(?:text|mathrm)\{\s*([CF])\s*\}", r"°\1"),
+    (r"(?<=\d)(?:\{([,:])\}|(,)\\!\s*)(?=\d)", r"\1\2"),
+    (r"\\(?:left|right|(?:display|text)style|[lL]arge|small|normalsize|[bB]ig[lr]?|limits|q?quad)(?![a-zA-Z])", ""),
+    (r"\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|[`~]|(?<!\\)\\ ", ""),
+    (r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}"),
+    (r"\\[dtc]frac", r"\\frac"),
+    (_WRAPPED, r"\1"),
+    (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
+    (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
+    (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
+    (r"(?<=\d)_\{(\d+)\}", r"_\1"),
+    (r"(?<=^[a-z])(?:_\{?\d\}?|[₀-₉])(?=\s*=)", ""),
+    (r"^(秒|時|分)速(.+)$", r"\2/\1"),
+    (r"(?<=[a-zA-Z])\\cdot\s*(?=h\b)", ""),
+    (r"\\mathrm\s*\{([ei])\}", r"\1"),
+    (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
+    (r"√\s*(\d+|\w|\([^()]*\))|(?<![\\a-zA-Z])sqrt\s*(\([^()]*\))", r"\\sqrt{\1\2}"),
+    ("infinity", "infty"),
+    (rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1"),
+    (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
+    (r"\*\*", "^"),
+    (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
+    (r"^(?:\\mathbb\{?R\}?|(?:\\text\{)?all (?:reals?|(?:real )?numbers)\}?)$", r"(-\\infty,\\infty)"),
+    (r"\^(?:\((-?\d+)\)|(-?\d+))", r"^{\1\2}"),
+    (r"[\s.,;:]+$", ""),
+    (r"\s+", " "),
+)
+_IN_WORDS = _compiled(
+    # `54 metres (0.054 km)`
+    (r"(\d\s?[^\W\d_]*)(?:\s|(?<=[\u3040-\u9fff]))\((?=[≈~\d])[^()\n]{1,40}\)(?=[\s.。!]*$)", r"\1"),
+    (r"\b(\d{1,3}) (?:in|out of) (\d{1,3})(?=\s*(?:[,.;)]|$|chance))", r"\1/\2"),
+    (r"(?:the )?square root of (\d+)", r"√\1"),
+    (
+        r"(?:(?:all|every) (?:real )?(?:numbers? )?)?\b([a-z]) (?:is )?(?:less|(gr)eater) than (?=[-−\d])",
+        lambda m: f"{m[1]} {'>' if m[2] else '<'} ",
+    ),
+    (
+        r"\b(?:closed|(open)) interval from (\S+) to ([-−]?\w+(?:\.\d+)?)",
+        lambda m: f"({m[2]}, {m[3]})" if m[1] else f"[{m[2]}, {m[3]}]",
+    ),
+    (r"([a-z])は([-−]?\d+)より大きく([-−]?\d+)より小さい", r"\2 < \1 < \3"),
+)
 _EMPTY = re.compile(
     r"(?i)\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
     r"|(?:the )?empty(?: set)?|无解|空集|解なし"
@@ -160,12 +194,47 @@ def read(text: str) -> Value:
     return _value(clean(text[:LONGEST]))
 
 
+def in_signs(text: str) -> str:
+    """A sentence whose roots, inequalities and intervals in words are in signs, and its long numbers in figures."""
+    for form, spelled in _IN_WORDS:
+        text = form.sub(spelled, text)
+    return in_figures(text, only_long=True)
+
+
+def in_figures(text: str, *, only_long: bool = False) -> str:
+    """A text whose numbers in words are in figures, `206` for `two hundred and six`; or only those of several words."""
+
+    def figures(found: re.Match[str]) -> str:
+        minus, under, over, digits, signs, words, plus, part = found.groups()
+        if digits or (only_long and not (minus or over or part or re.search(r"\w\W|[〇-龥]{2}", signs or words))):
+            return f"-{digits}" if minus and digits else found[0]
+        value = Fraction(_count(over or signs or words.lower()), (under and _count(under)) or 1)
+        size = _PARTS[part.lower()] if part else 1
+        return f"{'-' if minus else ''}{value + Fraction(1, size) if plus else value / size}"
+
+    return _FIGURES.sub(figures, text)
+
+
+def _count(text: str) -> int:
+    words = re.findall(r"[a-z]+|\d+|[^\W\d_a-z]", text)
+    if len(words) > 1 and all(_NUMERALS.get(word, 10) < 10 for word in words):  # a year
+        return int("".join(str(_NUMERALS[word]) for word in words))
+    value = part = 0
+    for word in words:
+        if size := _SCALES.get(word):
+            value, part = max(value + part, 1) * size if size > value else value + max(part, 1) * size, 0
+        else:
+            part += int(word) if word.isdigit() else _NUMERALS.get(word, 0)
+    return value + part
+
+
 def clean(text: str) -> str:
     """LaTeX in one spelling, from LaTeX or plain signs."""
     text = text.strip().translate(_UNICODE)
     for form, spelled in _SPELLINGS:
         text = form.sub(spelled, text)
-    return text.strip()
+    exact, *about = re.split(r"\(?(?:\\approx|≈)", text, maxsplit=1)  # `\frac{1}{6} \approx 0.17`
+    return (exact if about and re.search("[a-z/]", exact) else text).strip()
 
 
 def _value(text: str) -> Value:
@@ -193,14 +262,15 @@ def _set(parts: list[str]) -> Group:
 
 def _time(text: str) -> Group | None:
     if found := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", text, re.IGNORECASE):
-        half = (Words(f"{found[3].lower()}m"),) if found[3] else ()
-        return Group(":", (Number(Fraction(found[1])), Number(Fraction(found[2])), *half))
+        hour, half = int(found[1]), f"{found[3].lower()}m" if found[3] else "pm" if int(found[1]) > 12 else ""
+        hour -= 12 * (hour > 12 and half == "pm")
+        return Group(":", (Number(Fraction(hour)), Number(Fraction(found[2])), *([Words(half)] if half else [])))
     return None
 
 
 def _parts(text: str) -> list[str]:
     """The values of a list."""
-    form = r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land|cup)(?![a-zA-Z])|[或和と]"
+    form = r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land|cup)(?![a-zA-Z])|または|或者?|[和と]"
     return [part for found in _PART.findall(re.sub(form, " , ", text)) if (part := found.strip())]
 
 
@@ -234,7 +304,8 @@ def _related(text: str) -> Value | None:
     has_letters = [bool(re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", side))) for side in sides]
     is_named = not _COMPUTED.search(_TEXT.sub(r"\1", sides[0]).strip())
     numbers = {number.exact for number in map(_number, sides) if number and number.unit in ("", "%")}
-    is_value = len(numbers) < 2 and (is_named or not any(has_letters[:-1]) or has_letters[-1])
+    is_found = is_named or not any(has_letters[:-1]) or has_letters[-1] or not all(has_letters[1:-1])
+    is_value = len(numbers) < 2 and is_found
     return _value(sides[-1]) if is_value else text
 
 
@@ -254,7 +325,8 @@ def _interval(sides: list[str], signs: str) -> Group:
 
 
 def _number(text: str) -> Number | None:
-    found = _NUMBER.fullmatch(_in_digits(text))
+    plain = re.sub(r"\\frac\{\s*(-?\d+)\s*\}\{\s*(-?\d+)\s*\}", r" \1/\2", in_figures(text), count=1)
+    found = _NUMBER.fullmatch(plain.strip())
     if found is None:
         return None
     if found["over"]:
@@ -265,7 +337,7 @@ def _number(text: str) -> Number | None:
         value += Fraction(int(again), (10 ** len(again) - 1) * 10 ** len(found["v"].partition(".")[2]))
     value = -value if found["sign"] == "-" else value
     rest = found["rest"].strip()
-    if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?)(?: [a-z]+){0,2}", rest, re.IGNORECASE):
+    if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?|パーセント)(?: [a-z]+){0,2}", rest, re.IGNORECASE):
         return Number(value, "%")
     scaled = re.match(r"[万亿億]|k\b|(?i:dozen|hundred|thousand|million|billion)\b", rest)
     if scaled:
@@ -274,23 +346,13 @@ def _number(text: str) -> Number | None:
     return None if unit is None else Number(value, unit or found["money"].lstrip("\\"))
 
 
-def _in_digits(text: str) -> str:
-    """A text that begins with a fraction or with a number in words: `2/3` for `two thirds`."""
-    text = re.sub(r"^([〇一二三四五六七八九十两])(?![〇一二三四五六七八九十百千分])", r"\1 ", text)
-    head, _, rest = text.lower().partition(" ")
-    numerals = [_NUMERALS.get(word, -1) for word in head.split("-")]
-    if min(numerals) < 0 or re.search(r"\d", rest):
-        return re.sub(r"\\frac\{\s*(-?\d+)\s*\}\{\s*(-?\d+)\s*\}", r" \1/\2", text, count=1).strip()
-    part = _PARTS.get(rest.removesuffix("s"))
-    return f"{sum(numerals)}/{part}" if part else f"{sum(numerals)} {rest}"
-
-
 def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
-    rest = re.sub(r"^(?:square|sq\.?) (\w+)$|^(\w+) ?\^ ?\{?2\}?$", r"\1\2²", rest.strip(" ."))
-    name = _short("/".join(map(_short, re.split(r"\s*/\s*|\s+per\s+", rest))))
+    rest = re.sub(r"^(?:square |sq\.? |平方)(\w+)$|^(\w+) ?\^ ?\{?2\}?$", r"\1\2²", rest.strip(" ."))
+    rest = re.sub(r"^(?:cubic |立方)(\w+)$|^(\w+) ?\^ ?\{?3\}?$", r"\1\2³", rest)
+    name = _short("/".join(map(_short, re.split(r"\s*/\s*|\s+(?:per|every|an?)\s+|毎|每", rest))))
     is_letter = re.fullmatch("[a-zA-Z]", rest)  # `5m` may be a product
-    if not name or (name.removesuffix("²") in _KNOWN and (is_apart or not is_letter)):
+    if not name or (name.rstrip("²³") in _KNOWN and (is_apart or not is_letter)):
         return name
     is_unit = not is_letter and (is_apart or not rest[0].isascii()) and not _NO_UNIT.search(rest)
     return name if is_unit and _UNIT.fullmatch(rest) else None
@@ -303,19 +365,21 @@ def _known(name: str) -> tuple[str, Fraction, str] | None:
 
 
 def _short(name: str) -> str:
-    known = _known(name.removesuffix("²"))
-    return known[2] + "²" * name.endswith("²") if known else name
+    plain = name.rstrip("²³")
+    known = _known(plain)
+    return known[2] + name[len(plain) :] if known else name
 
 
-def in_unit(number: Number, question: str) -> Number:
-    """The number in the unit that the question asks for, if it has another one of the same dimension."""
-    square, known = number.unit.endswith("²"), _known(number.unit.removesuffix("²"))
-    words = re.findall(r"[a-zA-Z]+(?:/[a-z]+)?|[^\W\d_a-zA-Z]+|[€£$°]", question)
-    asked = [unit for word in words if known and (unit := _known(word)) and unit[0] == known[0]]
-    if not known or not asked or known in asked:
+def in_unit(number: Number, asked: str) -> Number:
+    """The number in the unit that a question or another number has, if it has another one of the same dimension."""
+    plain = number.unit.rstrip("²³")
+    power, known = number.unit[len(plain) :], _known(plain)
+    words = re.findall(r"[a-zA-Z]+(?:/[a-z]+)?|[^\W\d_a-zA-Z]+|[€£$°]", asked)
+    units = [unit for word in words if known and (unit := _known(word)) and unit[0] == known[0]]
+    if not known or not units or known in units:
         return number
-    _, size, name = asked[-1]
-    return Number(number.value * (known[1] / size) ** (1 + square), name + "²" * square)
+    _, size, name = units[-1]
+    return Number(number.value * (known[1] / size) ** {"": 1, "²": 2, "³": 3}[power], name + power)
 
 
 def _without_unit(text: str) -> str:

@@ -1,8 +1,8 @@
 """The statement in which a reply gives its final answer, by `answers.lark`; None where nothing is stated.
 
 A box, a labelled line (`Answer: 5`, `#### 5`) and a clause about the answer state it; the last one counts. Without one,
-the clause of the prose in which the answer has to be may claim it. What is retracted, denied, hedged or cut off is
-none, and nothing else is: there is no last number to fall back on.
+what the prose affirms may claim it: the last value, the only option, or a text. What is retracted, denied, hedged or
+cut off is none.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import nested
-from wfdsl.grading.text import USUAL, mention, normal_text, says, words_of
+from wfdsl.grading.normal_forms import in_signs, nested
+from wfdsl.grading.text import USUAL, mention, names, states, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -47,6 +47,7 @@ _LETTERS = {chr(0xE000 + at): letter for at, letter in enumerate(ascii_uppercase
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
 _BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
+_NOT = re.compile(r"\b(?:not|except|false|incorrect|never)\b|n['’]t\b|不|ない|ません|非", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
@@ -138,6 +139,8 @@ def _marked(sentence: str, asked: Asked) -> Statement | None:
 def _read(sentence: str, asked: Asked) -> Statement | None:
     """What a sentence states: after a label, or in the clause that has a word for the answer before its verb."""
     plain = _MARKUP.sub("", sentence).strip()
+    if asked.kind == "math":
+        plain = in_signs(plain)
     if asked.kind == "choice":
         plain = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", plain).replace("$", "")
         if letter := _exact_option(plain, asked):
@@ -154,7 +157,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     if asked.kind == "choice":
         return _choice(sentence, plain, clauses[at:], asked)
     if asked.kind == "math":
-        value = _only_value(clauses[at], plain.rstrip("!"), asked)
+        value = _value(clauses[at], plain.rstrip("!"), asked)
         return Statement(sentence, value) if value else None
     return Statement(sentence, plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."))
 
@@ -180,7 +183,8 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
     clause = list(chain(clauses[0], *added))
     letters = sorted({_LETTERS[token] for token in clause if token.type == "LETTER"})
     plain = re.sub(r"[\ue000-\ue019]", " ", text[clause[0].start_pos : clause[-1].end_pos])
-    named = _named(plain, asked)
+    options = _options_in(plain, asked)
+    named = min(options) if len(options) == 1 else ""
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
     if not letters:
         said = named or (others[0] if others and re.fullmatch("[A-Z]", others[0]) else "")  # the letter of no option
@@ -192,67 +196,92 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
-    """The text or option that prose says: in its first clause, or the one after `but`, `so` and their kin."""
-    whole = " ".join(sentences)
-    if len(whole) > LONGEST_SENTENCE:
-        return None
-    read = [(sentence, _parts(_tokens(sentence, asked))) for sentence in sentences if sentence]
-    said, parts = next((one for one in reversed(read) if not one[1][0]), read[0] if read else ("", []))
-    clause = next((part[0] for part in reversed(parts) if part), [])
-    doubt = next((at for at, token in enumerate(clause) if token.type in _DOUBTS), None)
-    if doubt is not None:  # up to a bound
-        clause = clause[:doubt] if clause[doubt].lower() in _BOUNDS else []
-    claim = said[clause[0].start_pos : clause[-1].end_pos] if clause else ""
-    if asked.kind == "text":
-        return Statement(claim, claim, is_claim=True) if claim else None
-    letter = _named(claim, asked)
-    if not letter and not _types(_tokens(whole, asked)) & _DOUBTS:
-        letter = _named(whole, asked, is_said=False)
-    return Statement(whole, letter, is_claim=True) if letter else None
+    """The option or text that prose affirms, from the last `but` or `so` on after which something is named."""
+    parts: list[list[str]] = [[]]
+    denied: list[str] = []
+    for sentence in sentences:
+        for at, part in enumerate(_parts(_tokens(sentence, asked))):
+            parts += [[]] * (at > 0)
+            for clause in part:
+                doubt = next((token for token in clause if token.type in _DOUBTS), None)
+                is_affirmed = doubt is None or (doubt.lower() in _BOUNDS and doubt is not clause[0])  # up to a bound
+                end = doubt.start_pos if doubt and is_affirmed else clause[-1].end_pos
+                (parts[-1] if is_affirmed else denied).append(sentence[clause[0].start_pos : end])
+    whole, known = " ".join(sentences), words_of(asked.question)
+    if asked.kind == "choice":
+        letter = _affirmed_option(parts, denied, asked)
+        return Statement(whole, letter, is_claim=True) if letter else None
+    start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
+    claim = re.sub(r"\n(?=(?:better|also)\s+(?:known|called))", ", ", "\n".join(chain.from_iterable(parts[start:])))
+    first = claim.split("\n", 1)[0]
+    return Statement(whole, first if states(first, known) else claim, is_claim=True) if claim else None
+
+
+def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) -> str:
+    """The letter of the option that alone is named in the last part or in all of them, or is not denied, or is first.
+
+    Where the question asks what is not so, what is denied is affirmed.
+    """
+    if denied and _NOT.search(asked.question.partition("\n")[0]):
+        parts, denied = [denied], list(chain.from_iterable(parts))
+    named = [[_options_in(claim, asked) for claim in part] for part in parts]
+    united: list[set[str]] = [set().union(*one) for one in named]
+    every = set().union(*united)
+    out = {letter for claim in denied for letter in _options_in(claim, asked)}
+    first = next(filter(None, chain.from_iterable(named)), every)
+    return next((min(part) for part in (*reversed(united[1:]), every, every - out, first) if len(part) == 1), "")
 
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """The value of the last clause that has one, in the last sentence that has one and is no aside."""
-    asides = (at for at, said in enumerate(sentences) if at and _ASIDE.match(said))
-    left = sentences[: next(asides, len(sentences))]
-    valued = (
-        (said, one)
-        for said in reversed(left)
-        for one in reversed(list(chain.from_iterable(_parts(_tokens(said.rstrip(" .。!"), asked)))))
-        if _VALUES & _types(one)
-    )
-    said, clause = next(valued, ("", []))
-    value = "" if not clause or _is_doubted(clause) else _only_value(clause, said, asked)
-    return Statement(said, value, is_claim=True) if value else None
+    asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
+    for at in range(len(sentences) - 1, -1, -1):
+        is_headed = at and asides[at - 1] and " " not in sentences[at - 1]  # by `Check:`
+        said = in_signs(sentences[at])
+        tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
+        valued = [one for one in chain.from_iterable(_parts(tokens)) if _VALUES & _types(one)]
+        while len(valued) > 1 and (valued[-1][0].lower() in _BOUNDS or "NEG" in _types(valued[-1])):
+            valued.pop()  # `, roughly 8.6` and `, not 7`
+        if valued:
+            value = "" if _is_doubted(valued[-1]) else _value(valued[-1], said, asked, is_claim=True)
+            return Statement(said, value, is_claim=True) if value else None
+    return None
 
 
-def _only_value(clause: list[Token], text: str, asked: Asked) -> str:
-    """The only value after the last verb of a clause, or that the question does not have, with its unit."""
+def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = False) -> str:
+    """The only value after the last verb of a clause, or that the question does not have, with its unit.
+
+    Where a clause only claims the answer, the last of several.
+    """
     verb = _verb(clause)
     part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
     new = [at for at in new[1:] if part[at].startswith("=")][-1:] or new
-    if len(new) != 1:
+    if len(new) != 1 and not (new and is_claim):
         return ""
-    end = next((at for at in range(new[0] + 1, len(part)) if part[at].type not in ("WORD", "KNOWN")), len(part))
-    value = text[part[new[0]].start_pos : part[end - 1].end_pos].lstrip("=≈ ").rstrip(",，、 ")
+    end = next((at for at in range(new[-1] + 1, len(part)) if part[at].type not in ("WORD", "KNOWN")), len(part))
+    value = text[part[new[-1]].start_pos : part[end - 1].end_pos].lstrip("=≈ ").rstrip(",，、 ")
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _named(clause: str, asked: Asked, *, is_said: bool = True) -> str:
-    """The letter of the only option that a clause mentions, and says."""
-    named = [(letter, words) for letter, words in _distinct(asked) if mention(words, clause)]
-    return named[0][0] if len(named) == 1 and (not is_said or says(named[0][1], clause)) else ""
+def _options_in(clause: str, asked: Asked) -> set[str]:
+    """The letters of the options that a clause mentions: all their words, and no option with more of them."""
+    said, signs = stems(clause), "" if clause.isascii() else clause
+    found = {
+        letter: words
+        for letter, words in _distinct(asked)
+        if all(word in said or ((signs or not word.isascii()) and mention(word, clause)) for word in words)
+    }
+    return {letter for letter, words in found.items() if not any(words < others for others in found.values())}
 
 
 @lru_cache(maxsize=64)
-def _distinct(asked: Asked) -> list[tuple[str, str]]:
+def _distinct(asked: Asked) -> list[tuple[str, frozenset[str]]]:
     """The letter of each option, and its words that the question and all other options do not have, or all of them."""
-    options = [frozenset(normal_text(option).split()) for option in asked.choices]
-    known = words_of(asked.question) | USUAL.union(frozenset.intersection(*options) if options else ())
-    few = [" ".join(word for word in option.split() if normal_text(word) not in known) for option in asked.choices]
-    return [(letter, own or one) for letter, own, one in zip(ascii_uppercase, few, asked.choices, strict=False)]
+    options = [stems(option) for option in asked.choices]
+    known = stems(" ".join(words_of(asked.question))) | USUAL.union(frozenset.intersection(*options) if options else ())
+    return [(letter, (one - known) or one) for letter, one in zip(ascii_uppercase, options, strict=False) if one]
 
 
 def _exact_option(text: str, asked: Asked) -> str:
@@ -286,12 +315,14 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
     """The tokens of a sentence; none of one that is too long to state something."""
     known = words_of(asked.question)
     tokens: list[Token] = []
-    for token in _grammar(None).lex(sentence[: LONGEST_SENTENCE + 1]):
+    for token in _grammar(None).lex(sentence) if len(sentence) <= LONGEST_SENTENCE else ():
         kind = token.type if tokens else _FIRST.get(token.type, token.type)
+        if kind in ("HEDGE", "ARITHMETIC") and any(token.lower() in option.lower() for option in asked.choices):
+            kind = "WORD"
         if kind == "WORD" and token.lower().strip(".") in known:
             kind = "KNOWN"
         tokens.append(token.update(type=kind))
-    return tokens if len(tokens) <= _MOST_TOKENS and len(sentence) <= LONGEST_SENTENCE else []
+    return tokens if len(tokens) <= _MOST_TOKENS else []
 
 
 def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
@@ -306,7 +337,11 @@ def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
     parts = ([one for one in part.children if one.data == "clause"] for part in tree.find_data("part"))
     whole = ([[token for token in clause.children if hasattr(token, "type")] for clause in part] for part in parts)
     return [
-        [one for one in part if one and (one[0].type != "PREP" or _verb(one) >= 0 or one[0].start_pos == 0)]
+        [
+            one
+            for one in part
+            if one and (one[0].type != "PREP" or _verb(one) >= 0 or not one[0].start_pos or part == [one])
+        ]
         for part in whole
     ]
 

@@ -1,7 +1,7 @@
 """Text answers: whether they are the gold text, regardless of case, accents, articles, punctuation and spelled numbers.
 
-The whole answer has to be the gold text. Of a clause of prose, which only claims an answer, it is enough that it says
-the text: it begins with it, or has it after a verb such as `is`, and no other name or number could be meant.
+The whole answer has to be the gold text. Of prose, which only claims an answer, it is enough that it says the text
+before any other name or number that could be meant.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import Number, read
+from wfdsl.grading.normal_forms import Number, in_figures, read
 from wfdsl.grading.verdict import Verdict
 
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
@@ -24,18 +24,24 @@ _DATE = re.compile(
     rf"(?i)(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{_MONTHS})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? \d{{4}}"
     r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?"
 )
+_AFFIX = re.compile("^(?:公元|西元|西暦)|(?:です|だ|である)$|(?:特別市|特别市|市|年|氏|先生|さん|元素)$")
+_GENERIC = frozenset(["river", "lake", "mount", "mountain", "city", "gas", "island", "sea", "element", "all"])
 _SIGNS = str.maketrans("’‘–—−", "''---")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
+_TERM = re.compile(r"[a-zA-Z\u00c0-\u024f\d'’-]+|[\u3040-\u30ff\u4e00-\u9fff]")
 _VERB = re.compile(
-    r"\b(?:is|are|was|were|be|been|by|called|named|as|means|remains|being|choose|pick|say)\b|['’]s\b|[为是は]"
+    r"\b(?:is|are|was|were|be|been|by|called|named|as|means|remains|being|choose|pick|say)\b|['’]s\b|[为是は]|が|です"
 )
 _AWAY = re.compile(
-    r"(?i)\b(?:to|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more|less|than"
-    r"|of|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z"
+    r"\b(?:to|ahead of|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more"
+    r"|less|than|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
+    re.IGNORECASE,
 )
 _ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
 """What makes a text one of several, or a part of a name or number."""
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|we|you|I)\b")
+_AUXILIARY = r"(?:is|are|was|were|did|do|does|has|had|have)\b"
 USUAL = frozenset(re.findall(
     r"[\w']+",
     "the a an is are was were it its of in on at by to for from this that these they there has have as so must be it's "
@@ -47,17 +53,22 @@ USUAL = frozenset(re.findall(
 
 def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = False) -> Verdict:
     """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it."""
-    if same_text(gold, answer):
+    known = words_of(question)
+    first = answer.split("\n", 1)[0]
+    if same_text(gold, first, known):
         return Verdict("right", answer, f"it is {gold!r}", rule="same text")
-    leads = [] if _ELSE.search(answer) else [re.split(r"[,，(（]|\s(?=of\b)", answer, maxsplit=1)[0]]
-    said = (same_text(gold, one) for one in [*_DATE.findall(answer), *leads])
-    if (is_claim and says(gold, answer, words_of(question))) or any(said):
+    leads = [] if _ELSE.search(first) else [re.split(r"[,，(（]|\s(?=of\b)", first, maxsplit=1)[0]]
+    said = (same_text(gold, one, known) for one in [*_DATE.findall(answer)[:1], *leads])
+    if (is_claim and says(gold, answer, known)) or any(said):
         return Verdict("right", answer, f"{answer!r} says {gold!r}", rule="says the text")
     return Verdict("wrong", answer, f"{answer!r} is not {gold!r}", rule="same text")
 
 
-def same_text(gold: str, answer: str) -> bool:
-    """Whether two texts are the same after normalisation, the same date, or the same number with the same unit."""
+def same_text(gold: str, answer: str, known: frozenset[str] = frozenset()) -> bool:
+    """Whether two texts are the same after normalisation, the same name or date, or the same number with its unit.
+
+    Known words, such as the question's, may be added or left out.
+    """
     if answer.rstrip().endswith("?") and not gold.rstrip().endswith("?"):
         return False
     if "(" not in gold:
@@ -68,7 +79,7 @@ def same_text(gold: str, answer: str) -> bool:
     day, given = _date(gold), _date(answer)
     if day or (given and re.fullmatch(r"\d{4}年?", gold.strip())):
         return given[: len(day) or 1] == (day or (int(gold.strip()[:4]),))
-    return bool(one and other) and (_same_name(gold, one, other) or _same_quantity(gold, answer))
+    return bool(one and other) and (_same_name(gold, answer, known) or _same_quantity(gold, answer))
 
 
 def normal_text(text: str) -> str:
@@ -78,20 +89,31 @@ def normal_text(text: str) -> str:
     text = normalize("NFKD", re.sub(r"\bMt\b\.?", "Mount", text)).translate(_SIGNS).casefold()
     text = _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]), text)
     text = normalize("NFKC", re.sub(r"[\u0300-\u036f]", "", text))  # without accents
+    text = in_figures(text)
+    text = re.sub(r"^\*+|\*+$|(?<=[\u3040-\u9fff]) (?=[\u3040-\u9fff])", "", text.strip())
     words = " ".join(_PUNCTUATION.sub(lambda found: "" if found[0] == "'" else " ", text).split())
     return " ".join(re.sub(r"\b(?:a|an|the)\s+(?=\w)", "", words).split()) or words
 
 
-def _same_name(gold: str, one: str, other: str) -> bool:
-    """Whether two names differ in a title, middle names or initials only, a month in its end, a word in its plural."""
+def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
+    """Whether two names differ in titles, first or middle names, initials, a plural or words that name nothing."""
+    one, other = normal_text(gold), normal_text(answer)
     wanted, given = one.split(), _TITLE.sub("", other).split()
-    if wanted == given or (len(one) > 3 and one == other.removesuffix("s")):
+    is_plural = len(one) > 3 and one == other.removesuffix("s")
+    if wanted == given or is_plural or _AFFIX.sub("", one) == _AFFIX.sub("", other):
         return True
-    if len(wanted) < 2 or not 2 <= len(given) <= 5 or not gold[:1].isupper() or wanted[-1] != given[-1]:
+    empty = {word for word in known | _GENERIC if not word.isdigit()}
+    own = [word for word in wanted if word not in empty]
+    if not given or _ELSE.search(answer) or "," in answer:
         return False
-    pairs = zip(wanted[:-1], given[:-1], strict=False)
-    is_same = all(a == b or (1 in (len(a), len(b)) and a[0] == b[0]) for a, b in pairs)
-    return is_same or given[0] == "".join(word[0] for word in wanted[:-1])
+    if own and own == [word for word in given if word not in empty]:
+        return True
+    is_name = len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one)
+    if not is_name or wanted[-1] != given[-1] or given[-1] in empty:
+        return False
+    initials = "".join(word[0] for word in wanted[:-1])
+    is_short = len(given[0]) == 1 and given[0] == wanted[0][0]
+    return len(given) == 1 or given[-len(wanted) :] == wanted or is_short or given[0] in (wanted[0], initials)
 
 
 def _date(text: str) -> tuple[int, ...]:
@@ -114,25 +136,78 @@ def _same_quantity(gold: str, answer: str) -> bool:
     return one.unit == other.unit or (not one.unit and other.unit != "%")
 
 
-def says(wanted: str, clause: str, known: frozenset[str] = frozenset()) -> bool:
-    """Whether a clause says a text, and no other one. Known words, such as the question's, name no other one."""
-    clause = _plain(clause)
-    found = mention(wanted, clause)
-    if found is None:
-        return False
-    before, after = clause[: found.start()], clause[found.end() :]
-    if _ADDED.match(after) or _AWAY.search(before):
-        return False
-    names = re.findall(r"[^\W_]+(?:['’]\w+)?", _VERB.split(before)[-1])
-    return not any((name[0].isupper() or name[0].isdigit()) and name.lower() not in known | USUAL for name in names)
+def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
+    """Whether the lines of a claim say a text before any rival. Known words, such as the question's, are none."""
+    if wanted.lower() in ("yes", "no"):
+        return bool(re.match(rf"\W*{wanted}\b", claim, re.IGNORECASE))
+    own = known.union(word.lower() for word in _WORD.findall(wanted))
+    for line in map(_plain, claim.split("\n")):
+        for found in _mentions(wanted, line, known):
+            before, after = line[: found.start()], line[found.end() :]
+            if not (_ADDED.match(after) or _AWAY.search(before) or _names(_VERB.split(before)[-1], own, wanted)):
+                return True
+        if _names(line, own, wanted):
+            return False
+    return False
+
+
+def _names(text: str, known: frozenset[str], wanted: str = "") -> list[str]:
+    """The names and numbers in a text that are not known; where a number is wanted, those of as many digits."""
+    text = re.sub(rf"(?m)^[A-Z][a-z]+ (?=[a-z])(?!{_AUXILIARY})", "", text)  # a word that only begins a sentence
+    words = re.findall(r"[^\W_]+(?=['’]s|\b)", text)
+    if wanted.isdigit():
+        return [word for word in words if word.isdigit() and len(word) == len(wanted)]
+    named = (word for word in words if (word[0].isupper() and len(word) > 1) or (word[0].isdigit() and not wanted))
+    return [word for word in named if word.lower() not in known | USUAL]
+
+
+def names(clause: str, known: frozenset[str]) -> bool:
+    """Whether a clause names something that is not known."""
+    is_phrase = bool(_CJK.search(clause)) or not _VERB.search(clause)
+    return bool(_names(clause, known)) or (is_phrase and states(clause, known))
+
+
+def states(clause: str, known: frozenset[str]) -> bool:
+    """Whether a clause gives a name to what the question asks for, or is a name alone."""
+    head, *said = _VERB.split(_plain(clause), maxsplit=1)
+    told = [word for word in _TERM.findall(head) if word.lower() not in USUAL]
+    terms = [word for word in _TERM.findall(" ".join(said)) if word.lower() not in USUAL]
+    new = [word for word in terms if word.lower() not in known]
+    is_told = known.issuperset(map(str.lower, told)) and not _PRONOUN.search(" ".join(said))
+    if not new:
+        new = [word for word in told if word.lower() not in known]
+        most = 2 * len(new) if _CJK.search(head) else 4 if _names(head, known) else len(new)
+        is_told = len(told) <= most
+    return is_told and 0 < len(new) <= (
+        5 if _CJK.match(new[-1]) else 4 if any(word[0].isupper() for word in new) else 2
+    )
+
+
+def stems(text: str) -> frozenset[str]:
+    """The words of a text without their endings; `x - 1` is one."""
+    words = normal_text(re.sub(r"(?<=\w) ([-+*/^]) (?=\w)", r"\1", _plain(text))).split()
+    return frozenset(re.sub(r"(?<=[a-z]{3})(?:ings?|ed|es|s|e)$", "", word) for word in words)
+
+
+def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[str]]:
+    """Where a clause has a text, or the last word of a name, or what the question does not have of it."""
+    words = _WORD.findall(_plain(wanted))
+    forms = [wanted]
+    if len(words) > 1 and wanted[:1].isupper() and not re.search(r"\d", wanted):
+        forms.append(" ".join(word for word in words if word.lower() not in known and word[0].isupper()))
+        if len(words[-1]) > 3 and words[-1][0].isupper() and words[-1].lower() not in known:
+            forms.append(words[-1])
+    return [found for form in forms if (found := mention(form, clause))]
 
 
 def mention(wanted: str, clause: str) -> re.Match[str] | None:
     """Where a clause has the words of a text."""
     words = [word for word in _WORD.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
     phrase = r"\W+".join(map(re.escape, words))
-    if not phrase or (len(phrase) == 1 and _CJK.match(phrase)):  # one sign is a part of many words
+    if not phrase:
         return None
+    if len(phrase) == 1 and _CJK.match(phrase):  # one sign is a part of many words
+        phrase = rf"(?:(?<=[是为選选示])|\A){phrase}(?=\W*\Z|です|元素)"
     is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
     return re.search(rf"{is_start}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
 
@@ -145,5 +220,6 @@ def words_of(question: str) -> frozenset[str]:
     return frozenset({*words, *(f"{word}s" for word in words), *_CJK.findall(asked)})
 
 
+@lru_cache(maxsize=256)
 def _plain(text: str) -> str:
-    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", text).replace("−", "-")).strip()
+    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", in_figures(text)).replace("−", "-")).strip()
