@@ -16,7 +16,8 @@ from wfdsl.installation import require_packages
 
 _MOST_ITEMS = 40  # of a set: each pair may be a comparison of expressions
 _PERCENT_ASKED = re.compile(
-    r"(?i)(?:what|which|many|as\s+an?|in)\s+(?:\w+\s+){0,3}(?:%|per\s?cent)|percentage|百分[之比率]|何\s*(?:%|パーセント|割)"
+    r"(?:what|which|many|as\s+an?|in)\s+(?:\w+\s+){0,3}(?:%|per\s?cent)|percentage|百分[之比率]|何\s*(?:%|パーセント|割)",
+    re.IGNORECASE,
 )
 _UNREADABLE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}|\\approx|\\neg|\d_|\\(?:text|mathrm)\b|[~?]|\.\.\.|\\[lc]?dots")
 
@@ -48,8 +49,6 @@ class _Check:
             return await self._expressions(f"{name} = {gold}", answer)
         if name and other and name != other:
             return False
-        if isinstance(answer, Group) and answer.form == "set" and answer.items and not isinstance(gold, Group):
-            return all([await self.same(gold, item) for item in answer.items])  # one value, written twice
         if isinstance(gold, Group) or isinstance(answer, Group):
             return await self._groups(gold, answer)
         if isinstance(gold, Number) and isinstance(answer, Number):

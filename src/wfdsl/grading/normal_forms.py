@@ -74,7 +74,7 @@ _UNICODE = str.maketrans({
 })  # fmt: skip
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
-_WRAPPED = r"\\(?:mathbf|boldsymbol|bm|underline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
+_WRAPPED = r"\\(?:mathbf|boldsymbol|bm|(?:und|ov)erline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
 _SIGNS = {"le": "≤", "ge": "≥", "ne": "≠", "lt": "<", "gt": ">", "<": "≤", ">": "≥"}
 
 
@@ -139,9 +139,9 @@ _RELATION = re.compile("[<>≤≥≠=]")
 
 
 def nested(opening: str, closing: str) -> str:
-    """A form of what may stand in brackets: other ones too, up to twelve deep."""
+    """A form of what may stand in brackets: other ones too, up to eight deep."""
     inside = plain = rf"[^{opening}{closing}]*+"
-    for _ in range(12):
+    for _ in range(8):
         inside = rf"{plain}(?:[{opening}]{inside}[{closing}]{plain})*+"
     return inside
 
@@ -333,8 +333,6 @@ def _number(text: str) -> Number | None:
         value = Fraction(found["whole"] or 0) + Fraction(int(found["over"]), int(found["under"]))
     else:
         value = Fraction(re.sub(r"[,\s]", "", found["v"])) * Fraction(10) ** int(found["e"] or found["p"] or 0)
-    if again := found["again"]:
-        value += Fraction(int(again), (10 ** len(again) - 1) * 10 ** len(found["v"].partition(".")[2]))
     value = -value if found["sign"] == "-" else value
     rest = found["rest"].strip()
     if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?|パーセント)(?: [a-z]+){0,2}", rest, re.IGNORECASE):

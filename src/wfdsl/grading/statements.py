@@ -30,15 +30,17 @@ LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
 _MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
 _TAGGED = re.compile(
-    r"(?s)<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)"
+    r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
+    re.DOTALL,
 )
 _DOUBT = (
     r"|(?=\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|(?:un|not\s+)sure)\b|可能|かもしれ)"
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"(?i)\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
-    r"|理由|检验|验证|注意|ただし|もし|検算|なお)"
+    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
+    re.IGNORECASE,
 )
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
@@ -54,10 +56,11 @@ _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 _MOST_TOKENS = 80
 _OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 _END = re.compile(
-    r"(?i)\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
     r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
-    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)"
+    r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
+    re.IGNORECASE,
 )
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
 _BOX = re.compile(rf"\\f?box(?:ed)?\s*\{{(?:({nested('{', '}')})\}}|.*)", re.DOTALL)
@@ -103,8 +106,6 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     if found := next(filter(None, stated), None):
         return found if found.value else None
-    if not sentences or _retraction().match(sentences[0]):  # prose after a doubt
-        return None
     plain = [_MARKUP.sub("", one) for one in sentences]
     return _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
 

@@ -19,10 +19,11 @@ _TITLE = re.compile(
     r"(?:(?:republic|state|kingdom|city) of|sir|dr|mrs?|ms|prof(?:essor)?|president|king|queen|lord|saint|st)\s+"
 )
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DATE = re.compile(
-    rf"(?i)(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{_MONTHS})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? \d{{4}}"
-    r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?"
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? \d{{4}}"
+    r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?",
+    re.IGNORECASE,
 )
 _AFFIX = re.compile("^(?:公元|西元|西暦)|(?:です|だ|である)$|(?:特別市|特别市|市|年|氏|先生|さん|元素)$")
 _GENERIC = frozenset(["river", "lake", "mount", "mountain", "city", "gas", "island", "sea", "element", "all"])
@@ -119,13 +120,13 @@ def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
 def _date(text: str) -> tuple[int, ...]:
     """Year, month and day; nothing where a text is no date."""
     plain = " ".join(text.split()).strip(" .").lower()
-    parts = re.findall(rf"\d+|{_MONTHS}", plain) if _DATE.fullmatch(plain) else []
+    parts = re.findall(rf"\d+|{'|'.join(_MONTHS)}", plain) if _DATE.fullmatch(plain) else []
     if len(parts) != 3:
         return ()
     if plain[:4].isdigit():
         return tuple(map(int, parts))
     month = next(part for part in parts if part in _MONTHS)
-    return int(parts[2]), 1 + _MONTHS.split("|").index(month), int(parts[1 - parts.index(month)])
+    return int(parts[2]), 1 + _MONTHS.index(month), int(parts[1 - parts.index(month)])
 
 
 def _same_quantity(gold: str, answer: str) -> bool:
