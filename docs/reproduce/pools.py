@@ -13,7 +13,8 @@ TABLE = Table(
         ("the strongest worker", "worker:{strong}", "-"),
         ("a random worker", "random-router", "-"),
     ),
-    "The paper finetunes on random pools. The Conductor here has only seen the whole pool, and names workers that are not offered.",
+    "The paper finetunes on random pools. The Conductor here has only seen the whole pool, and names workers that are "
+    "not offered.",
 )
 
 if __name__ == "__main__":
