@@ -25,8 +25,12 @@ _UNITS = {
     "year 31536000",
     "volume": "l 1 L liter 升 リットル|ml 1/1000 mL milliliter 毫升 ミリリットル",
     "energy": "J 1 joule|kWh 3600000 kilowatt-hour",
-    "money": "$ 1 dollar usd 美元 ドル|cent 1/100 ¢|€ 1009 euro eur 欧元 ユーロ|£ 10007|¥ 100003 円 元 yen yuan",
-    "angle": "° 1 degree deg 度|rad 573/10 radian",
+    "dollars": "$ 1 dollar usd 美元 ドル|cent 1/100 ¢",
+    "euros": "€ 1 euro eur 欧元 ユーロ",
+    "pounds": "£ 1",
+    "yen": "¥ 1 円 元 yen yuan",
+    "degrees": "° 1 degree deg 度",
+    "radians": "rad 1 radian",
     "speed": "m/s 1 米/秒|km/h 5/18 kph|mph 44704/100000 mi/h",
 }
 _KNOWN = {
@@ -35,7 +39,7 @@ _KNOWN = {
     for words in units.split("|")
     for name in (words.split()[0], *words.split()[2:])
 }
-"""The units of each dimension, with their sizes and names. Those of different currencies never make equal amounts."""
+"""The units of each dimension, with their sizes and names. What is not exact in another unit has one of its own."""
 _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _SCALES |= {"十": 10, "百": 100, "千": 1000, "万": 10**4, "亿": 10**8, "億": 10**8}
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
