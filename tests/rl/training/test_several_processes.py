@@ -93,6 +93,8 @@ def generate(prompts, trainer):
         time.sleep(0.05)
     if Path(f"broken-{rank}").exists():
         raise RuntimeError(f"process {rank} is broken")
+    while Path("broken-1").exists():  # else its own error, that the other is gone, may come first
+        time.sleep(0.05)
 
     def ids(place):
         key = f"{trainer.state.global_step} {trainer.model.training} {place}"
