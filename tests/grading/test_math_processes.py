@@ -50,7 +50,7 @@ async def test_a_comparison_that_takes_too_much_memory_is_unjudged() -> None:
     found = await pool.compare("x+5", "10^{10^{9}}")
 
     pool.close()
-    assert found not in ("right", "wrong")
+    assert "died" in found
 
 
 @pytest.mark.skipif(not PROC.is_dir(), reason="finds processes in /proc")

@@ -16,6 +16,8 @@ import sympy  # type: ignore[import-untyped]
 from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy  # type: ignore[import-untyped]
 
 _DIGITS = 60
+_NO_MEMORY = (MemoryError, SystemError)
+"""What Python raises where there is no memory left: the second one where C code could not even make the first."""
 _SAME = sympy.Float("1e-40")
 """How near two values of 60 digits have to be, relatively. Our choice."""
 
@@ -33,7 +35,7 @@ def _parse(expression: str) -> Any:
         read = latex2sympy(expression, conversion_config=ConversionConfig(lowercase_symbols=False))
         read = read.subs(sympy.Symbol("i"), sympy.I).subs(sympy.Symbol("e"), sympy.E)
         return read.replace(sympy.UnevaluatedExpr, lambda hundredth: hundredth)  # of a percent sign
-    except MemoryError:
+    except _NO_MEMORY:
         raise
     except Exception:  # noqa: BLE001  (its parser raises bare exceptions, and returns what is no expression)
         return None
@@ -78,7 +80,7 @@ def main(limit_s: float, memory_bytes: int) -> None:
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
             reply = compare(*request)
-        except MemoryError:  # the process ends, and another one begins with what it needs
+        except _NO_MEMORY:  # the process ends, and another one begins with what it needs
             raise
         except Exception as error:  # noqa: BLE001  (any failure of the algebra means: unjudged)
             reply = f"{type(error).__name__}: {str(error)[:200]}"
