@@ -83,6 +83,7 @@ def same_text(gold: str, answer: str, known: frozenset[str] = frozenset()) -> bo
     return bool(one and other) and (_same_name(gold, answer, known) or _same_quantity(gold, answer))
 
 
+@lru_cache(maxsize=256)
 def normal_text(text: str) -> str:
     """A text without what does not matter."""
     text = re.sub(r"_\{?(\d)\}?", r"\1", text.replace("$", "") if "\\" in text else text)
