@@ -25,14 +25,17 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = (
-    *(
-        "wfdsl.cli.eval_run",
-        "wfdsl.viewer.app",
-        "wfdsl.server.app",
-        "wfdsl.server.listening",
-        "wfdsl_rl.engines.server",
-    ),
-    *("wfdsl.workers.openai_api", "openai.resources", "httpcore2", "anyio._backends._asyncio", "lark", "networkx"),
+    "wfdsl.cli.eval_run",
+    "wfdsl.viewer.app",
+    "wfdsl.server.app",
+    "wfdsl.server.listening",
+    "wfdsl_rl.engines.server",
+    "wfdsl.workers.openai_api",
+    "openai.resources",
+    "httpcore2",
+    "anyio._backends._asyncio",
+    "lark",
+    "networkx",
 )
 """What the commands of `wfdsl` import."""
 TRAINING = ("torch.distributed.launcher.api", "trl.trainer.grpo_trainer", "wfdsl_rl.training.stages")

@@ -178,11 +178,11 @@ def _window(before: str, marked: str, after: str) -> tuple[str, str, str]:
     return before, marked, after if cells(after) <= room else _fitting(after, room) + _ELLIPSIS
 
 
-def _fitting(text: str, cells: int) -> str:
+def _fitting(text: str, room: int) -> str:
     """As much of the beginning of a text as fits into a number of cells."""
     for index, char in enumerate(text):
-        cells -= _width(char)
-        if cells < 0:
+        room -= _width(char)
+        if room < 0:
             return text[:index]
     return text
 
