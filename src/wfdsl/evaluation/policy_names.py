@@ -86,8 +86,7 @@ def policies_of(
             for head, settings in _expanded(*_parts(name), pool):
                 policy = _policy(head, settings, pool, config or ConductorConfig(), params)
                 is_file = head.endswith(_FILES) and not head.startswith(WORKER)
-                shown = [f"{key}={value}" for key, value in settings.items()]
-                label = ":".join([Path(head).stem if is_file else head, *([",".join(shown)] if shown else [])])
+                label = _named(Path(head).stem if is_file else head, settings)
                 if found.setdefault(label, policy) != policy:
                     raise UsageError(f"there is another policy called {label!r}; leave one out, or rename it")
         except UsageError as error:
@@ -189,6 +188,10 @@ def _parts(name: str) -> _Parts:
             raise UsageError(f"{key} is set twice")
         settings[key] = value
     return head, settings
+
+
+def _named(name: str, settings: Mapping[str, str]) -> str:
+    return f"{name}:{','.join(f'{key}={value}' for key, value in settings.items())}" if settings else name
 
 
 def _by_name(table: type[Table]) -> dict[str, Option]:
