@@ -12,7 +12,7 @@ from wfdsl import Task
 from wfdsl.tasks.conversion import lettered
 
 DATA = Path(__file__).parent / "data"
-TABLES = ("replies", "replies_kept", "independent", "independent_kept", "fresh", "fresh_kept", "exam", "exam_kept")
+TABLES = [*(f"{name}{half}" for name in ("replies", "independent", "fresh", "exam") for half in ("", "_kept")), "blind"]
 Form = Literal["form", "prose"]
 
 
