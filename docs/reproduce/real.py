@@ -8,7 +8,7 @@ from reproduce import HERE, agreed, evaluated
 from wfdsl import Pool
 from wfdsl.cli.main import main as wfdsl
 from wfdsl.evaluation.equal_cost import EQUAL_COST, equal_cost_table, standings_in
-from wfdsl.evaluation.report import markdown_of, markdown_table, read_report
+from wfdsl.evaluation.report import accuracy_table, cost_table, markdown_table, read_report
 
 MODELS = "openai:gpt-5-mini,openai:gpt-4.1-mini,openai:gpt-5-nano"
 WORKFLOWS = [str(HERE.parent / "examples" / f"{name}.wf") for name in ("plan-solve-verify", "debate")]
@@ -17,11 +17,12 @@ WORKFLOWS = [str(HERE.parent / "examples" / f"{name}.wf") for name in ("plan-sol
 def page(folder: Path) -> str:
     """Everything in one page: the summary, equal cost, and each run with its id in the journal."""
     report = read_report(folder)
-    title = f"{len(report.manifest['tasks']['ids'])} questions"
+    title, summary = f"# {len(report.manifest['tasks']['ids'])} questions", report.summary()
+    found = [markdown_table(*accuracy_table(summary)), markdown_table(*cost_table(summary))]
     cost = markdown_table(*equal_cost_table(standings_in([report])))
     runs = [[each.run_id, each.policy, each.task, each.outcome, f"{each.paid_usd or 0:.4f}"] for each in report.trials]
     journal = markdown_table(["run", "policy", "task", "outcome", "dollars"], runs)
-    parts = [markdown_of(report.summary(), title=title), "## At equal cost", cost]
+    parts = [title, *(["Workers are simulated."] * report.simulated), *found, "## At equal cost", cost]
     parts += [EQUAL_COST, "## Every run", "`wfdsl runs show RUN --json` shows its messages.", journal]
     return "\n\n".join(parts) + "\n"
 

@@ -167,7 +167,6 @@ def test_baselines_ask_no_conductors() -> None:
         ("consensus:n=0", "at least 1"),
         ("consensus:n=many", "whole number"),
         ("random-router:seed=-1", "at least 0"),
-        ("majority-vote:kind=essay", "'math'"),
         ("majority-vote:n=1/2", "several"),
         ("knn-router:validation=nowhere.jsonl", "nowhere.jsonl"),
         ("openai:", "openai:"),

@@ -32,7 +32,6 @@ from wfdsl.evaluation.report import (
     accuracy_table,
     comparison_table,
     cost_table,
-    fit_cost_table,
     markdown_table,
     read_report,
     table_of,
@@ -152,8 +151,8 @@ def _signature_row(policy: str, found: Signatures) -> dict[str, str]:
 def summary_of(reports: Sequence[Report], args: argparse.Namespace) -> Shown:  # noqa: ARG001  (as every action)
     """The summaries, which are written with the plot."""
     [report] = reports
-    summary, fitted = report.summary(), [fit_cost_table(report.fit_costs)] if report.fit_costs else []
-    return summary.to_dict(), [accuracy_table(summary), cost_table(summary), *fitted]
+    summary = report.summary()
+    return summary.to_dict(), [accuracy_table(summary), cost_table(summary)]
 
 
 _ACTIONS: Final = {

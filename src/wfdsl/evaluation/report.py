@@ -1,4 +1,4 @@
-"""What an evaluation says: a summary of each policy, read from the folder and written as JSON, tables and a plot.
+"""What an evaluation says: a summary of each policy, read from the folder, as JSON, tables and a plot.
 
 Benchmarks are the tasks' sources; where all tasks have one source, they are its domains. Summaries and plots follow
 from `manifest.json` and `results.jsonl` and can be written again. An accuracy is in per cent, with the half width of
@@ -223,20 +223,14 @@ def read_report(folder: Path) -> Report:
 
 
 def write_summaries(report: Report, *, plots: bool = True) -> list[Path]:
-    """Write `summary.json`, `summary.md` and the plot; gives the files.
+    """Write `summary.json` and the plot; gives the files.
 
     Raises:
         UsageError: a plot was asked for and matplotlib is not installed.
     """
-    summary, folder = report.summary(), report.folder
-    fitted = f"\n{markdown_table(*fit_cost_table(report.fit_costs))}\n" if report.fit_costs else ""
-    texts = {
-        "summary.json": json.dumps(summary.to_dict(), ensure_ascii=False, indent=2) + "\n",
-        "summary.md": markdown_of(summary, title=f"Evaluation {report.manifest['id']}") + fitted,
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [*(folder / name for name in texts), *(draw_plot(summary, folder) if plots else [])]
+    summary, path = report.summary(), report.folder / "summary.json"
+    path.write_text(json.dumps(summary.to_dict(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    return [path, *(draw_plot(summary, report.folder) if plots else [])]
 
 
 def table_of(rows: Sequence[Mapping[str, str]]) -> Table:
@@ -278,21 +272,6 @@ def cost_table(summary: Summary) -> Table:
     )
 
 
-def fit_cost_table(costs: Mapping[str, FitCost]) -> Table:
-    """The table of what fitting policies, and training Conductors, has cost."""
-    return table_of(
-        [
-            {
-                "policy, to fit or train": name,
-                "calls": f"{cost.calls:,}",
-                "tokens": f"{cost.tokens:,}",
-                "cost": UNKNOWN if cost.usd is None else dollars(cost.usd),
-            }
-            for name, cost in costs.items()
-        ]
-    )
-
-
 def comparison_table(comparisons: Iterable[Comparison]) -> Table:
     """The table of comparisons; with a column `against` if it is not always the same."""
     comparisons = list(comparisons)
@@ -321,25 +300,6 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def markdown_of(summary: Summary, *, title: str) -> str:
-    """The whole summary in Markdown."""
-    average = f" The average is the unweighted one over {summary.split}s." if len(summary.benchmarks) > 1 else ""
-    parts = [f"# {title}", *([f"**{_SIMULATED}**"] if summary.simulated else [])]
-    parts += [markdown_table(*accuracy_table(summary)), markdown_table(*cost_table(summary))]
-    parts += [f"{_READ_ACCURACIES}{average} {_READ_COSTS}"]
-    if summary.comparisons:
-        parts += [f"## Against {summary.comparisons[0].second}", markdown_table(*comparison_table(summary.comparisons))]
-        parts += [COMPARED]
-    return "\n\n".join(parts) + "\n"
-
-
-_SIMULATED: Final = "Workers are simulated: these figures say nothing about real models."
-_READ_ACCURACIES: Final = (
-    "Accuracies are in per cent with the half width of their 95 % interval, clustered by task; failed runs and "
-    "unjudged answers are in none of them, and the bounds say what the accuracy over all results would be if all of "
-    "those were wrong, or right."
-)
-_READ_COSTS: Final = "Tokens, cost by the price list, latency, calls and steps are per sample, failed ones included."
 COMPARED: Final = (
     "Differences are over the tasks that both were judged on, paired by task; repeats of a task count as their mean. "
     "`5 of 8` common tasks: the other three were judged for one of the two, or for neither. The interval is Bonett and "

@@ -292,18 +292,14 @@ class MajorityVote(Baseline):
     simplifies = "temperature is the worker's own; programs agree only if they are parsed alike"
     worker: int = worker_option()
     n: int = option(5, "attempts", ge=1)
-    kind: Literal["auto", "math", "choice", "text", "code"] = option(
-        "auto", "how answers are read; auto: by question and attempts"
-    )
 
     async def solve(self, question: Question, pool: Pool, **options: Any) -> Solution:
         """Ask and count; options and errors as for `wfdsl.run`."""
 
         async def pick(replies: Sequence[str]) -> int:
-            kind = kind_of(question_text(question), replies) if self.kind == "auto" else self.kind
-            return await majority(replies, kind)
+            return await majority(replies, kind_of(question_text(question), replies))
 
-        selection = Selection([self.worker] * self.n, pick, RULE, f"majority-vote@{self.kind}")
+        selection = Selection([self.worker] * self.n, pick, RULE, self.name)
         return await selection.run(question, pool, **options)
 
     def dearest(self, pool: Pool) -> list[Workflow]:  # noqa: ARG002  (as every baseline)
