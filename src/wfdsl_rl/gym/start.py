@@ -5,7 +5,8 @@ is written, and no route: for each kind of question, and in each place, all work
 lists, a row says what kind of question it is, which worker solves it, and who else does what, such as `sums:1 check 5`.
 A model that chooses right after the name of the kind can learn a choice for each kind. One that chooses in
 `model_id = [` sees nearly the same before each choice, so that rewards move the choices of all kinds together. Prompts
-allow one, two or three steps, so that a training may begin with one and continue with three.
+allow one, two or three steps, so that a training may begin with one and continue with three; with `--max-steps 1` they
+allow one, which is learned in a third of the steps.
 
 With `--stages`, the rows are those of a training on pools that are drawn at random, and on second rounds. A worker is
 described by its name there, and a row finds its number: `sums:birch 3`, `sums:check hazel 5`, or `sums:keep` before
@@ -31,6 +32,7 @@ from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Message
 from wfdsl.workers.model_folder import shipped_file
+from wfdsl_rl.gym.optimum import MAX_STEPS
 from wfdsl_rl.gym.questions import KINDS, Kind, draw
 from wfdsl_rl.gym.source import NAME, NAMED, pools
 from wfdsl_rl.gym.workers import text_of
@@ -65,16 +67,17 @@ _RIGHT_FIRST: Final = 0.6
 """The share of first answers that are right, in rows with a second round. Our choice."""
 
 
-def sft_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
+def sft_rows(per_kind: int, seed: int = 0, *, max_steps: int = MAX_STEPS) -> list[dict[str, Any]]:
     """Rows of messages `prompt` and `completion` for supervised steps, kinds in turns.
 
     Args:
         per_kind: How many rows of each kind of question.
         seed: Which questions and workflows.
+        max_steps: The most steps that a prompt allows.
     """
     prompt, listing = Prompt.load(str(PROMPT)), WorkerListing.of(pools(NAME))
     series = {kind: draw(kind, "train", seed) for kind in KINDS}
-    flows = {kind: _workflows(kind, seed) for kind in KINDS}
+    flows = {kind: _workflows(kind, seed, max_steps) for kind in KINDS}
     rows = []
     for kind in list(KINDS) * per_kind:
         limit, workflow = next(flows[kind])
@@ -132,9 +135,9 @@ def _route(workflow: Workflow) -> str:
     return " ".join([str(lead[1]), *(f"{role} {worker}" for role, worker in steps)])
 
 
-def _workflows(kind: Kind, seed: int) -> Iterator[tuple[int, Workflow]]:
+def _workflows(kind: Kind, seed: int, max_steps: int) -> Iterator[tuple[int, Workflow]]:
     """An endless series of limits and workflows with all workers equally often in each place of each shape."""
-    shapes = [(limit, steps) for often, limit, steps in _SHAPES for _ in range(often)]
+    shapes = [(limit, steps) for often, limit, steps in _SHAPES if limit <= max_steps for _ in range(often)]
     order, turns = Random(f"shapes/{kind}/{seed}"), Counter[Any]()
     while True:
         order.shuffle(shapes)
@@ -226,18 +229,26 @@ def _merged_from(token: str, ranks: Mapping[tuple[str, ...], int]) -> set[str]:
     return found
 
 
-def write_start(folder: Path, *, layers: int = 4, per_kind: int = 896, seed: int = 0, stages: bool = False) -> None:
+def write_start(
+    folder: Path,
+    *,
+    layers: int = 4,
+    per_kind: int = 896,
+    seed: int = 0,
+    max_steps: int = MAX_STEPS,
+    stages: bool = False,
+) -> None:
     """Write the model, unless it is there, and the rows; those of a training in stages if it is one.
 
     Raises:
         UsageError: the package with the model's weights is not installed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    make = stage_rows if stages else sft_rows
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in make(per_kind, seed))
+    rows = stage_rows(per_kind, seed) if stages else sft_rows(per_kind, seed, max_steps=max_steps)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (folder / "sft.jsonl").write_text("".join(lines), encoding="utf-8")
     if not (folder / "model" / "config.json").is_file():
-        cut_model(folder / "model", layers, make(500))
+        cut_model(folder / "model", layers, stage_rows(500) if stages else sft_rows(500))
 
 
 def main() -> None:
@@ -247,9 +258,17 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=4, help="of the 30 that the model has (default: %(default)s)")
     parser.add_argument("--rows", type=int, default=896, help="for each kind of question (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--max-steps", type=int, default=MAX_STEPS, help="of a workflow at most (default: %(default)s)")
     parser.add_argument("--stages", action="store_true", help="rows with drawn pools and second rounds")
     args = parser.parse_args()
-    write_start(args.folder, layers=args.layers, per_kind=args.rows, seed=args.seed, stages=args.stages)
+    write_start(
+        args.folder,
+        layers=args.layers,
+        per_kind=args.rows,
+        seed=args.seed,
+        max_steps=args.max_steps,
+        stages=args.stages,
+    )
 
 
 if __name__ == "__main__":

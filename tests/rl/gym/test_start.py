@@ -20,13 +20,14 @@ from wfdsl_rl.training.data import read_rows
 PER_KIND = 20 * len(WORKERS)
 
 
-def test_rows_are_valid_and_balanced_by_kind_shape_and_place() -> None:
-    rows = sft_rows(PER_KIND)
+@pytest.mark.parametrize("max_steps", [1, 3])
+def test_rows_are_valid_and_balanced_by_kind_shape_and_place(max_steps: int) -> None:
+    rows = sft_rows(PER_KIND, max_steps=max_steps)
     workers: Counter[tuple[object, ...]] = Counter()
     for at, row in enumerate(rows):
         kind = KINDS[at % len(KINDS)]
         text = row["completion"][0]["content"]
-        checked = wfdsl.analyze(text, pool=len(WORKERS), max_steps=3)
+        checked = wfdsl.analyze(text, pool=len(WORKERS), max_steps=max_steps)
         assert checked.ok
         assert checked.workflow is not None
         lists = checked.workflow.to_lists()
