@@ -28,7 +28,7 @@ from wfdsl.files import read_stream
 from wfdsl.own_code import file_of
 
 if TYPE_CHECKING:  # start-up time
-    from pydantic import BaseModel, TypeAdapter, ValidationError
+    from pydantic import BaseModel, TypeAdapter
 
 TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "grading", "train")
 """The tables that a configuration file may have; a pool is read from the first one only."""
@@ -114,11 +114,9 @@ class Option:
         """Why a value cannot be used, such as "must be at least 1 (got 0)"; None if it can be."""
         if self.is_table:
             return f"must be a table (got {type(value).__name__})"
-        from pydantic import ValidationError  # noqa: PLC0415  (start-up time: most values are plain)
-
         try:
             self._values.validate_python(value)
-        except ValidationError as error:
+        except ValueError as error:
             return first_problem(error)[1]
         return None
 
@@ -128,11 +126,9 @@ class Option:
         Raises:
             ValueError: it does not fit.
         """
-        from pydantic import ValidationError  # noqa: PLC0415  (start-up time)
-
         try:
             return self._texts.validate_strings(text)
-        except ValidationError as error:
+        except ValueError as error:
             raise ValueError(first_problem(error)[1]) from None
 
     @cached_property
@@ -199,11 +195,13 @@ def changed(table: _T, changes: Mapping[str, Any]) -> _T:
     Raises:
         UsageError: there is no such option, or a value does not fit.
     """
-    known = [field.name for field in dataclasses.fields(table)]  # type: ignore[arg-type]
+    if not changes:
+        return table
+    values = {field.name: getattr(table, field.name) for field in dataclasses.fields(table)}  # type: ignore[arg-type]
     for name in changes:
-        if name not in known:
-            raise UsageError(f"there is no option {name!r}. {did_you_mean(name, known)}")
-    return dataclasses.replace(table, **changes) if changes else table  # type: ignore[type-var]
+        if name not in values:
+            raise UsageError(f"there is no option {name!r}. {did_you_mean(name, values)}")
+    return type(table)(**{**values, **changes})
 
 
 def not_default(table: Any) -> dict[str, Any]:
@@ -262,17 +260,18 @@ def build_model(model: type[BaseModel], fields: Mapping[str, Any], place: str) -
     Raises:
         UsageError: one does not fit.
     """
-    from pydantic import ValidationError  # noqa: PLC0415  (start-up time)
-
     try:
         return model.model_validate(fields)
-    except ValidationError as error:
+    except ValueError as error:
         key, reason = first_problem(error)
         raise UsageError(f"{place}: {key + ': ' if key else ''}{reason}") from None
 
 
-def first_problem(error: ValidationError) -> tuple[str, str]:
-    """The key of the first value that does not fit, with dots; and why it does not, with the value if it is no text."""
+def first_problem(error: Any) -> tuple[str, str]:
+    """The key of the first value that does not fit, with dots; and why it does not, with the value if it is no text.
+
+    `error` is pydantic's ValidationError, a ValueError: to name it would import pydantic where nothing needs it.
+    """
     first = error.errors(include_url=False, include_context=False)[0]
     said, got = first["msg"].removeprefix("Value error, "), first["input"]
     reason = (

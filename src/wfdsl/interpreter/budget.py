@@ -114,7 +114,8 @@ class BudgetTracker:
     def _settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
         self.spent = self.spent.plus(actual)
         self._taken = self._taken.plus(actual).minus(bound)
-        self._broken = _excess_of(self.budget, bound, actual) or self._broken
+        if not actual.is_within(bound):
+            self._broken = _excess_of(self.budget, bound, actual) or self._broken
         waiting, self._waiting = self._waiting, []
         for settled in waiting:
             if not settled.done():

@@ -13,6 +13,7 @@ import math
 import time
 import traceback
 from dataclasses import InitVar, dataclass, field, replace
+from typing import NamedTuple
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker, BudgetUsage
@@ -55,8 +56,7 @@ class Clock:
         return self._offset + self.steady()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
+class Environment(NamedTuple):
     """What all calls of a run share, those of its nested runs included."""
 
     run_id: str
@@ -255,8 +255,8 @@ class CallPipeline:
         """
         handle: StepCall = call.run
         environment, profile, limits, now = handle.environment, self.profile, self._limits, handle.environment.clock.now
-        budget, journal, key = environment.budget, environment.journal, ""
-        taken, row = list[Taking](), None
+        budget, journal, key, row = environment.budget, environment.journal, "", None
+        taken: list[Taking] = []
         limiters = (*environment.limiters, *limits.concurrency)
         waits_first = not (limits.pace.is_open or limits.per_minute)
         await _queue_for(limiters, limits.pace if waits_first else None, handle)
@@ -340,8 +340,9 @@ class CallPipeline:
             is_plain = type(error).__str__ is BaseException.__str__
             said = str(error) if is_plain else traceback.format_exception_only(error)[-1].strip()  # never raises
             raise WorkerFailure(said, retryable=False) from error
-        cost = self.profile.cost_usd(reply.usage)
-        return replace(reply, paid_usd=cost, list_usd=cost) if cost and reply.paid_usd == reply.list_usd == 0 else reply
+        if reply.paid_usd == reply.list_usd == 0 and (cost := self.profile.cost_usd(reply.usage)):
+            return replace(reply, paid_usd=cost, list_usd=cost)
+        return reply
 
     async def _wait_for_rate(self, call: Call, handle: StepCall) -> list[Taking]:
         clock = handle.environment.clock

@@ -8,8 +8,8 @@ the Conductor's own completion has index -1.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from wfdsl.errors import UsageError
@@ -26,8 +26,7 @@ OWN_STEP = -1
 """The index of a Conductor's own completions in paths."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class Level(NamedTuple):
     """What changes from one level of nested runs to the next."""
 
     pipelines: Pipelines
@@ -93,7 +92,7 @@ class ConductorCall(StepCall):
         Raises:
             WorkerFailure: it gave no usable reply.
         """
-        environment, request = replace(self.environment, listener=None), self.request
+        environment, request = self.environment._replace(listener=None), self.request
         path = (*self.path, round_number, OWN_STEP)
         handle = StepCall(environment, path, self._own, messages)
         settings = {**sampling_settings(request.config.seed, path), **(settings or {})}

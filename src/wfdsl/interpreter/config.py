@@ -49,8 +49,7 @@ class RunConfig(Table):
 
     def manifest(self) -> dict[str, Any]:
         """The options of a run as plain values, without those that a subclass adds; None is left out."""
-        table = to_table(self)
-        return {name: table[name] for name in _NAMES if name in table}
+        return {name: value for name in _NAMES if (value := getattr(self, name)) is not None}
 
 
 DEFAULT = RunConfig()

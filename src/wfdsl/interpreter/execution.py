@@ -54,15 +54,13 @@ def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
         raise UsageError("an empty workflow has no answer; it needs at least one step")
     if not isinstance(workflow.steps, tuple):
         raise UsageError("the steps of a Workflow must be a tuple; Workflow.from_lists takes lists")
+    indices, conductors = pool.indices, getattr(pool, "conductors", ()) if depth <= 0 else ()
     for index, step in enumerate(workflow.steps):
         _check_step(index, step)
-    known = set(pool.indices)
-    conductors = getattr(pool, "conductors", ()) if depth <= 0 else ()
-    for index, step in enumerate(workflow.steps):
         if step.worker in conductors:
             raise UsageError(f"step {index} asks a Conductor, and the recursion depth is used up; increase max_depth")
-        if step.worker not in known or type(step.worker) is not int:
-            offered = ", ".join(map(str, pool.indices)) or "none"
+        if type(step.worker) is not int or step.worker not in indices:
+            offered = ", ".join(map(str, indices)) or "none"
             raise UsageError(
                 f"step {index} asks worker {step.worker!r}, which pool {pool.name!r} does not have "
                 f"(workers: {offered}); check the workflow against the pool that it runs on"
@@ -76,8 +74,10 @@ def _check_step(index: int, step: Any) -> None:
     if not isinstance(subtask, str) or not subtask.strip():
         raise UsageError(f"the subtask of step {index} must be a text that is not blank (got {subtask!r})")
     access: Any = step.access
+    if access in (ALL, ()):
+        return
     earlier = isinstance(access, tuple) and all(isinstance(seen, int) and 0 <= seen < index for seen in access)
-    if access != ALL and not (earlier and list(access) == sorted(set(access))):
+    if not (earlier and list(access) == sorted(set(access))):
         raise UsageError(
             f'the access of step {index} must be "all" or a sorted tuple of earlier steps (got {access!r}); '
             "Workflow.from_lists takes three lists"
@@ -291,7 +291,7 @@ class Execution:
             id=environment.run_id,
             workflow=request.workflow,
             question=request.question,
-            steps=tuple(self._snapshot(step) for step in range(len(self._records))),
+            steps=tuple(map(self._snapshot, range(len(self._records)))),
             status=status,
             started=self._started,
             finished=environment.clock.now(),

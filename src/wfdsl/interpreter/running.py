@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import secrets
+import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -87,10 +87,8 @@ async def run(
         RunSuspended: workers have called tools; once the journal has the results, the same call continues the run.
         UsageError: the workflow cannot run on this pool, or the question or an option cannot be used.
     """
-    check_arguments(
-        {"workflow": workflow, "pool": pool, "budget": budget, "journal": journal}
-        | {"names": names, "on_event": on_event, "run_id": run_id}
-    )
+    others = {"budget": budget, "journal": journal, "names": names, "on_event": on_event, "run_id": run_id}
+    check_arguments({"workflow": workflow, "pool": pool, **others})
     if tools is not None and journal is None:
         raise UsageError("tools need a journal, which keeps their calls until the results are there")
     if account is not None and isinstance(budget, BudgetTracker):
@@ -213,7 +211,7 @@ def wait_for(work: Coroutine[Any, Any, _T], what: str) -> _T:
 
 def new_run_id() -> str:
     """An id for a run: the second when it was made, so that ids sort, and eight random hexadecimal digits."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(4).hex()}"
 
 
 async def _run_request(
@@ -288,9 +286,10 @@ def check_arguments(given: Mapping[str, Any]) -> None:
     Raises:
         UsageError: a value cannot be used; the message says what can.
     """
-    for name, (fits, wanted) in _RULES.items():
-        if name in given and not fits(given[name]):
-            raise UsageError(f"{name} must be {wanted} (got {_shown(given[name])})")
+    for name, value in given.items():
+        fits, wanted = _RULES[name]
+        if not fits(value):
+            raise UsageError(f"{name} must be {wanted} (got {_shown(value)})")
 
 
 def checked_question(question: Any) -> Question:
