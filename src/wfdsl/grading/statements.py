@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import in_signs, nested
-from wfdsl.grading.text import USUAL, mention, names, states, stems, words_of
+from wfdsl.grading.text import USUAL, names, states, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -45,7 +45,7 @@ _ASIDE = re.compile(
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
-_LETTERS = {chr(0xE000 + at): letter for at, letter in enumerate(ascii_uppercase)}
+_LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
 _BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
@@ -54,7 +54,6 @@ _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
-_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 _END = re.compile(
     r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
@@ -72,7 +71,7 @@ _ADDED = re.compile(
 _DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
 """Before a box: what denies it, or makes it a part of the answer."""
 _INITIAL = re.compile(
-    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
+    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
 
@@ -99,15 +98,23 @@ class Asked(NamedTuple):
 def final_statement(text: str, asked: Asked) -> Statement | None:
     """The statement that counts, or None."""
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
+    if asked.kind == "choice":
+        said = _with_options(said, asked.choices)
     sentences = list(_sentences_of(said))[-_SENTENCES:]
     retracted = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retracted, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
-    if found := next(filter(None, stated), None):
-        return found if found.value else None
-    plain = [_MARKUP.sub("", one) for one in sentences]
-    return _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
+    found = next(filter(None, stated), None)
+    if found is None:
+        plain = [_MARKUP.sub("", one) for one in sentences]
+        found = _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
+    return found._replace(text=_shown(found.text, asked)) if found and found.value else None
+
+
+def _shown(text: str, asked: Asked) -> str:
+    """A text with the options for which characters of its own stand."""
+    return re.sub(r" ?([\ue100-\ue119]) ?", lambda found: asked.choices[ord(found[1]) - 0xE100], text)
 
 
 def _sentences_of(text: str) -> Iterator[str]:
@@ -144,8 +151,6 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         plain = in_signs(plain)
     if asked.kind == "choice":
         plain = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", plain).replace("$", "")
-        if letter := _exact_option(plain, asked):
-            return Statement(sentence, letter)
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
     clauses = list(chain.from_iterable(_parts(tokens)))
@@ -178,22 +183,22 @@ def _verb(clause: list[Token]) -> int:
 
 
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
-    """The letters that a clause states, with those that are added to it."""
-    is_told = _types(clauses[0]) & {"LABEL", "HEAD"}
+    """The letters that a clause states, by letter or by option, with those that are added to it."""
+    is_told, at = _types(clauses[0]) & {"LABEL", "HEAD"}, _verb(clauses[0]) + 1
     added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
     clause = list(chain(clauses[0], *added))
-    letters = sorted({_LETTERS[token] for token in clause if token.type == "LETTER"})
-    plain = re.sub(r"[\ue000-\ue019]", " ", text[clause[0].start_pos : clause[-1].end_pos])
-    options = _options_in(plain, asked)
-    named = min(options) if len(options) == 1 else ""
+    named = {_LETTERS[token] for token in clause if token.type == "OPTION"}
+    letters = {_LETTERS[token] for token in clause if token.type == "LETTER"}
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
-    if not letters:
-        said = named or (others[0] if others and re.fullmatch("[A-Z]", others[0]) else "")  # the letter of no option
-        return Statement(sentence, said) if said and is_told else None
-    if named and named not in letters:
+    if is_told and not letters:
+        named = named or _options_in(text[clause[0].start_pos : clause[-1].end_pos], asked)
+        letters = named if len(named) == 1 else {one.value for one in others[:1] if re.fullmatch("[A-Z]", one)}
+    elif not is_told and re.search(rf"\b[{''.join(letters)}]\b(?! [a-z])", asked.question.partition("\n")[0]):
+        return None
+    if named - letters:
         return Statement(sentence, "")
-    is_stated = is_told or named or not others or _types(clause[_verb(clause) + 1 :][:1]) == {"LETTER"}
-    return Statement(sentence, ", ".join(letters)) if is_stated else None
+    is_stated = is_told or named or not others or (at and _types(clause[at:][:1]) == {"LETTER"})
+    return Statement(sentence, ", ".join(sorted(letters))) if letters and is_stated else None
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
@@ -203,7 +208,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     for sentence in sentences:
         for at, part in enumerate(_parts(_tokens(sentence, asked))):
             parts += [[]] * (at > 0)
-            for clause in part:
+            for clause in _listed(part) if asked.kind == "choice" else part:
                 doubt = next((token for token in clause if token.type in _DOUBTS), None)
                 is_affirmed = doubt is None or (doubt.lower() in _BOUNDS and doubt is not clause[0])  # up to a bound
                 end = doubt.start_pos if doubt and is_affirmed else clause[-1].end_pos
@@ -218,19 +223,38 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     return Statement(whole, first if states(first, known) else claim, is_claim=True) if claim else None
 
 
-def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) -> str:
-    """The letter of the option that alone is named in the last part or in all of them, or is not denied, or is first.
+def _listed(part: list[list[Token]]) -> list[list[Token]]:
+    """Clauses of which the items of a list, `A, B and C are`, are one."""
+    joined: list[list[Token]] = []
+    for clause in part:
+        is_item = joined and len(joined[-1]) < 5 and _verb(joined[-1]) < 0
+        if is_item and not _types([*joined[-1], *clause]) & _DOUBTS:
+            joined[-1] = [*joined[-1], *clause]
+        else:
+            joined.append(clause)
+    return joined
 
-    Where the question asks what is not so, what is denied is affirmed.
+
+def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) -> str:
+    """The letter of the option that prose affirms, or denies where the question asks what is not so.
+
+    It is named alone: by the last part, by all of them, or as the only one that is not denied; else first. Where no
+    option is named by all its own words, most of them are enough.
     """
     if denied and _NOT.search(asked.question.partition("\n")[0]):
         parts, denied = [denied], list(chain.from_iterable(parts))
-    named = [[_options_in(claim, asked) for claim in part] for part in parts]
-    united: list[set[str]] = [set().union(*one) for one in named]
-    every = set().union(*united)
-    out = {letter for claim in denied for letter in _options_in(claim, asked)}
-    first = next(filter(None, chain.from_iterable(named)), every)
-    return next((min(part) for part in (*reversed(united[1:]), every, every - out, first) if len(part) == 1), "")
+    is_number = all(map(re.compile(r"\d").search, asked.choices))
+    for least in (1, 0.5):
+        named = [[_options_in(claim, asked, least, is_number=is_number) for claim in part] for part in parts]
+        every = {letter for part in named for one in part for letter in one}
+        alone = [[min(one) for one in part if len(one) == 1] for part in named]
+        out = {letter for claim in denied for letter in _options_in(claim, asked, least)}
+        singles = list(chain.from_iterable(alone))
+        one = singles[-1:] if is_number else singles[:1]
+        trusted = (*map(set, reversed(alone[1:])), set(singles), every, every - out, set(one))
+        if found := next((part for part in trusted if len(part) == 1), None):
+            return min(found)
+    return ""
 
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
@@ -266,15 +290,20 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _options_in(clause: str, asked: Asked) -> set[str]:
-    """The letters of the options that a clause mentions: all their words, and no option with more of them."""
-    said, signs = stems(clause), "" if clause.isascii() else clause
-    found = {
-        letter: words
-        for letter, words in _distinct(asked)
-        if all(word in said or ((signs or not word.isascii()) and mention(word, clause)) for word in words)
-    }
-    return {letter for letter, words in found.items() if not any(words < others for others in found.values())}
+def _options_in(clause: str, asked: Asked, least: float = 1, *, is_number: bool = False) -> set[str]:
+    """The letters of the options of which a clause has the largest share of their own words, if it is not too small.
+
+    Of several numbers, the last one.
+    """
+    if named := [_LETTERS[sign] for sign in re.findall(r"[\ue100-\ue119]", clause)]:
+        return set(named[-1 if is_number else 0 :])
+    said, shares = stems(clause), []
+    for _, words in _distinct(asked):
+        has = (word in said or (len(word) == 1 and not word.isascii() and word in clause) for word in words)
+        shares.append(sum(has) / len(words))
+    most = max(least, *shares, 0)
+    best = [one for one, share in zip(_distinct(asked), shares, strict=True) if share >= most]
+    return {letter for letter, words in best if not any(words < others for _, others in best)}
 
 
 @lru_cache(maxsize=64)
@@ -285,17 +314,16 @@ def _distinct(asked: Asked) -> list[tuple[str, frozenset[str]]]:
     return [(letter, (one - known) or one) for letter, one in zip(ascii_uppercase, options, strict=False) if one]
 
 
-def _exact_option(text: str, asked: Asked) -> str:
-    """The letter of the option that a text is, with or without a label and the letter."""
-    mark, said = _OPTION.findall(text[:LONGEST_SENTENCE])[0]
-    letters = zip(ascii_uppercase, map(_spelled, asked.choices), strict=False)
-    letter = next((letter for letter, one in letters if one == _spelled(said) != ""), "")
-    return letter if mark.upper() in ("", letter) else ""
-
-
-def _spelled(text: str) -> str:
-    """The words and signs of an option: `x - 1` is `$x-1$`, and not `x + 1`."""
-    return "".join(re.findall(r"[^\W_]|[-+*/^=<>%]", normalize("NFKC", text).replace("−", "-").casefold()))
+def _with_options(text: str, choices: tuple[str, ...]) -> str:
+    """A text whose options in full are single private characters, so that nothing in them is read."""
+    text = text.replace("−", "-")
+    for letter, option in sorted(enumerate(choices[:26]), key=lambda one: -len(one[1])):
+        parts = re.findall(r"[^\W_]+|[^\w\s$\\{}*`\"“”]", normalize("NFKC", option).replace("−", "-").strip(" .。"))
+        if parts:
+            form = r"[\s$\\{}_*`\"“”]*".join(map(re.escape, parts))
+            edges = r"(?<![a-zA-Z\d.,/^*+-])", r"(?![a-zA-Z\d/^*+-]|[.,]\d|\s?[%°])"
+            text = re.sub(f"{edges[0]}{form}{edges[1]}", f" {chr(0xE100 + letter)} ", text, flags=re.IGNORECASE)
+    return text
 
 
 def _with_letters(text: str, count: int) -> str:

@@ -186,9 +186,12 @@ def states(clause: str, known: frozenset[str]) -> bool:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The words of a text without their endings; `x - 1` is one."""
-    words = normal_text(re.sub(r"(?<=\w) ([-+*/^]) (?=\w)", r"\1", _plain(text))).split()
-    return frozenset(re.sub(r"(?<=[a-z]{3})(?:ings?|ed|es|s|e)$", "", word) for word in words)
+    """The words of a text without their endings, and the pairs of signs of Chinese and Japanese; `x - 1` is a word."""
+    plain = normal_text(re.sub(r"(?<=\w) ([-+*/^]) (?=\w)", r"\1", _plain(text)))
+    words = re.sub(r"[\u3040-\u30ff\u4e00-\u9fff]+|(?<=\d)[°%]c?|[=≈:]", r" \g<0> ", plain).split()
+    signs = (word[at : at + 2] for word in words if _CJK.match(word) for at in range(max(len(word) - 1, 1)))
+    ended = (re.sub(r"(?<=[a-z]{3})(?:ings?|ed|es|s|e)$", "", word) for word in words if not _CJK.match(word))
+    return frozenset([*signs, *ended])
 
 
 def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[str]]:
