@@ -258,35 +258,58 @@ def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) ->
 
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
-    """The value of the last clause that has one, in the last sentence that has one and is no aside."""
+    """The value of the last sentence that has one and is no aside: of its clause with most words that are asked for.
+
+    Of several such clauses, the last one.
+    """
     asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
+    wanted = words_of(re.findall(r"[^.。!\n]*\S", asked.question.strip() or "?")[-1])
     for at in range(len(sentences) - 1, -1, -1):
         is_headed = at and asides[at - 1] and " " not in sentences[at - 1]  # by `Check:`
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
-        valued = [one for one in chain.from_iterable(_parts(tokens)) if _VALUES & _types(one)]
+        valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
         while len(valued) > 1 and (valued[-1][0].lower() in _BOUNDS or "NEG" in _types(valued[-1])):
             valued.pop()  # `, roughly 8.6` and `, not 7`
         if valued:
-            value = "" if _is_doubted(valued[-1]) else _value(valued[-1], said, asked, is_claim=True)
+            told = [sum(token.type == "KNOWN" and token.lower() in wanted for token in one) for one in valued]
+            while len(valued) > 1 and valued[-1][0].lower() == "and" and told[len(valued) - 2] > told[len(valued) - 1]:
+                valued.pop()
+            clause = valued[-1]
+            value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
             return Statement(said, value, is_claim=True) if value else None
     return None
+
+
+def _valued(clause: list[Token]) -> Iterator[list[Token]]:
+    """The parts of a clause that have values: `8 cows` and `and 12 chickens`."""
+    start, has_value = 0, False
+    for at, token in enumerate(clause):
+        if has_value and token.lower() == "and" and _VALUES & _types(clause[at:]):
+            yield clause[start:at]
+            start, has_value = at, False
+        has_value = has_value or token.type in _VALUES
+    if has_value:
+        yield clause[start:]
 
 
 def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = False) -> str:
     """The only value after the last verb of a clause, or that the question does not have, with its unit.
 
-    Where a clause only claims the answer, the last of several.
+    Where a clause only claims the answer, the last of several that is not said `of` or `at` something.
     """
     verb = _verb(clause)
     part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
     new = [at for at in new[1:] if part[at].startswith("=")][-1:] or new
+    new = [at for at in new if not (at and part[at - 1].lower() in ("of", "at"))] or new
     if len(new) != 1 and not (new and is_claim):
         return ""
-    end = next((at for at in range(new[-1] + 1, len(part)) if part[at].type not in ("WORD", "KNOWN")), len(part))
-    value = text[part[new[-1]].start_pos : part[end - 1].end_pos].lstrip("=≈ ").rstrip(",，、 ")
+    end = start = new[-1]
+    while end + 1 < len(part) and part[end + 1].type in ("WORD", "KNOWN") and text[part[end].end_pos : part[end + 1].start_pos].isspace() | (part[end].end_pos == part[end + 1].start_pos):
+        end += 1
+    value = text[part[start].start_pos : part[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
