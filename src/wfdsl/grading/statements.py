@@ -48,7 +48,7 @@ _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
-_BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
+_BOUNDS = frozenset({"约", "約", "およそ", "大约", "around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
 _NOT = re.compile(r"\b(?:not|except|false|incorrect|never)\b|n['’]t\b|不|ない|ません|非", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
@@ -269,7 +269,7 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
-        while len(valued) > 1 and (valued[-1][0].lower() in _BOUNDS or "NEG" in _types(valued[-1])):
+        while len(valued) > 1 and ({"NEG"} & _types(valued[-1]) or _BOUNDS.intersection(map(str.lower, valued[-1][:2]))):
             valued.pop()  # `, roughly 8.6` and `, not 7`
         if valued:
             told = [sum(token.type == "KNOWN" and token.lower() in wanted for token in one) for one in valued]
