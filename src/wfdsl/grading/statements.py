@@ -48,7 +48,23 @@ _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
-_BOUNDS = frozenset({"约", "約", "およそ", "大约", "around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
+_BOUNDS = frozenset(
+    {
+        "约",
+        "約",
+        "およそ",
+        "大约",
+        "around",
+        "about",
+        "between",
+        "over",
+        "under",
+        "nearly",
+        "almost",
+        "approximately",
+        "roughly",
+    }
+)
 _NOT = re.compile(r"\b(?:not|except|false|incorrect|never)\b|n['’]t\b|不|ない|ません|非", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
@@ -219,8 +235,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         return Statement(whole, letter, is_claim=True) if letter else None
     start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
     claim = re.sub(r"\n(?=(?:better|also)\s+(?:known|called))", ", ", "\n".join(chain.from_iterable(parts[start:])))
-    first = claim.split("\n", 1)[0]
-    return Statement(whole, first if states(first, known) else claim, is_claim=True) if claim else None
+    return Statement(whole, claim, is_claim=True) if claim else None
 
 
 def _listed(part: list[list[Token]]) -> list[list[Token]]:
@@ -269,7 +284,9 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
-        while len(valued) > 1 and ({"NEG"} & _types(valued[-1]) or _BOUNDS.intersection(map(str.lower, valued[-1][:2]))):
+        while len(valued) > 1 and (
+            {"NEG"} & _types(valued[-1]) or _BOUNDS.intersection(map(str.lower, valued[-1][:2]))
+        ):
             valued.pop()  # `, roughly 8.6` and `, not 7`
         if valued:
             told = [sum(token.type == "KNOWN" and token.lower() in wanted for token in one) for one in valued]
@@ -307,7 +324,11 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
     if len(new) != 1 and not (new and is_claim):
         return ""
     end = start = new[-1]
-    while end + 1 < len(part) and part[end + 1].type in ("WORD", "KNOWN") and text[part[end].end_pos : part[end + 1].start_pos].isspace() | (part[end].end_pos == part[end + 1].start_pos):
+    while (
+        end + 1 < len(part)
+        and part[end + 1].type in ("WORD", "KNOWN")
+        and text[part[end].end_pos : part[end + 1].start_pos].isspace() | (part[end].end_pos == part[end + 1].start_pos)
+    ):
         end += 1
     value = text[part[start].start_pos : part[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
