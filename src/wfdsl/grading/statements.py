@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import in_signs, nested
-from wfdsl.grading.text import USUAL, names, states, stems, words_of
+from wfdsl.grading.text import USUAL, names, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -28,7 +28,7 @@ LONGEST_TAIL = 20_000
 """How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
 LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
-_MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
+_MARKUP = re.compile(r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
 _TAGGED = re.compile(
     r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
     re.DOTALL,
@@ -38,13 +38,14 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"\((?=.*[=✓✔])|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
+_EQUATION = re.compile(r"[a-zλμθ][₁-₉]?\s?=\s?[^a-z=,]+$")
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
@@ -87,7 +88,7 @@ _ADDED = re.compile(
 _DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
 """Before a box: what denies it, or makes it a part of the answer."""
 _INITIAL = re.compile(
-    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
+    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
 
@@ -170,8 +171,13 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
     clauses = list(chain.from_iterable(_parts(tokens)))
-    is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
-    told = (_types(one) & {"LABEL", "LETTER"} or "HEAD" in _types(one[: max(_verb(one), 0)]) for one in clauses)
+    is_doubted = _types(list(chain.from_iterable(clauses))) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
+    told = (
+        _types(one) & {"LABEL", "LETTER"}
+        or {"HEAD", "OPTION"} <= _types(one)
+        or "HEAD" in _types(one[: max(_verb(one), 0)])
+        for one in clauses
+    )
     at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
         is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
@@ -294,6 +300,9 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
                 valued.pop()
             clause = valued[-1]
             value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
+            named = [token for token in chain.from_iterable(valued) if _EQUATION.match(token)]
+            if len(named) > 1 and _EQUATION.match(value):
+                value = ", ".join(named)  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
     return None
 
