@@ -74,7 +74,7 @@ _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
     "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}",
     "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}",
-    "Ω": r"\Omega ", "Ω": r"\Omega ", "λ": r"\lambda ", "、": ",", "，": ",", "；": ";",
+    "Ω": r"\Omega ", "λ": r"\lambda ", "、": ",", "，": ",", "；": ";",
 })  # fmt: skip
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"

@@ -28,7 +28,9 @@ LONGEST_TAIL = 20_000
 """How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
 LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
-_MARKUP = re.compile(r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
+_MARKUP = re.compile(
+    r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~"
+)
 _TAGGED = re.compile(
     r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
     re.DOTALL,
@@ -38,7 +40,8 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\((?=.*[=✓✔])|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"\((?=.*[=✓✔])"
+    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )

@@ -21,7 +21,8 @@ _TITLE = re.compile(
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DATE = re.compile(
-    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,?(?: in)?(?: the year)? \d{{4}}"
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,?"
+    r"(?: in)?(?: the year)? \d{4}"
     r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?",
     re.IGNORECASE,
 )
