@@ -183,8 +183,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     )
     at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
-        is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
-        return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
+        return None
     if asked.kind == "choice":
         return _choice(sentence, plain, clauses[at:], asked)
     if asked.kind == "math":
@@ -243,7 +242,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         letter = _affirmed_option(parts, denied, asked)
         return Statement(whole, letter, is_claim=True) if letter else None
     start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
-    claim = re.sub(r"\n(?=(?:better|also)\s+(?:known|called))", ", ", "\n".join(chain.from_iterable(parts[start:])))
+    claim = "\n".join(chain.from_iterable(parts[start:]))
     return Statement(whole, claim, is_claim=True) if claim else None
 
 
@@ -275,7 +274,7 @@ def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) ->
         out = {letter for claim in denied for letter in _options_in(claim, asked, least)}
         singles = list(chain.from_iterable(alone))
         one = singles[-1:] if is_number else singles[:1]
-        trusted = (*map(set, reversed(alone[1:])), set(singles), every, every - out, set(one))
+        trusted = (*map(set, reversed(alone[1:])), set(singles), every - out, set(one))
         if found := next((part for part in trusted if len(part) == 1), None):
             return min(found)
     return ""
@@ -331,16 +330,13 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
     part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
-    new = [at for at in new[1:] if part[at].startswith("=")][-1:] or new
-    new = [at for at in new if not (at and part[at - 1].lower() in ("of", "at"))] or new
+    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+)?\Z", text[: part[at].start_pos])] or new
     if len(new) != 1 and not (new and is_claim):
         return ""
     end = start = new[-1]
-    while (
-        end + 1 < len(part)
-        and part[end + 1].type in ("WORD", "KNOWN")
-        and text[part[end].end_pos : part[end + 1].start_pos].isspace() | (part[end].end_pos == part[end + 1].start_pos)
-    ):
+    while end + 1 < len(part) and part[end + 1].type in ("WORD", "KNOWN"):
+        if text[part[end].end_pos : part[end + 1].start_pos].strip():
+            break
         end += 1
     value = text[part[start].start_pos : part[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
@@ -353,10 +349,8 @@ def _options_in(clause: str, asked: Asked, least: float = 1, *, is_number: bool 
     """
     if named := [_LETTERS[sign] for sign in re.findall(r"[\ue100-\ue119]", clause)]:
         return set(named[-1 if is_number else 0 :])
-    said, shares = stems(clause), []
-    for _, words in _distinct(asked):
-        has = (word in said or (len(word) == 1 and not word.isascii() and word in clause) for word in words)
-        shares.append(sum(has) / len(words))
+    said = stems(clause)
+    shares = [len(words & said) / len(words) for _, words in _distinct(asked)]
     most = max(least, *shares, 0)
     best = [one for one, share in zip(_distinct(asked), shares, strict=True) if share >= most]
     return {letter for letter, words in best if not any(words < others for _, others in best)}

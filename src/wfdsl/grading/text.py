@@ -176,7 +176,6 @@ def names(clause: str, known: frozenset[str]) -> bool:
 def states(clause: str, known: frozenset[str]) -> bool:
     """Whether a clause gives a name to what the question asks for, or is a name alone."""
     head, *said = _VERB.split(_plain(clause), maxsplit=1)
-    head = re.sub("《.*?》", "", head) if not said else head
     told = [word for word in _TERM.findall(head) if word.lower() not in USUAL]
     terms = [word for word in _TERM.findall(" ".join(said)) if word.lower() not in USUAL]
     new = [word for word in terms if word.lower() not in known]
@@ -216,8 +215,6 @@ def mention(wanted: str, clause: str) -> re.Match[str] | None:
     phrase = r"\W+".join(map(re.escape, words))
     if not phrase:
         return None
-    if len(phrase) == 1 and _CJK.match(phrase):  # one sign is a part of many words
-        phrase = rf"(?:(?<=[是为選选示])|\A){phrase}(?=\W*\Z|です|元素)"
     is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
     return re.search(rf"{is_start}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
 
