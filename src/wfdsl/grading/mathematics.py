@@ -27,6 +27,8 @@ async def grade_math(gold: str, answer: str, *, question: str = "", processes: M
     wanted, given = read(gold), read(answer)
     if re.sub(r"\s", "", clean(gold)) == re.sub(r"\s", "", clean(answer)):
         return Verdict("right", answer, f"{given} is the gold answer", rule="the same spelling")
+    if isinstance(wanted, Number) and isinstance(given, str):
+        given = read(re.sub(r"(?<=\d)(?=[a-zA-Z]\W*$)", " ", answer))  # `24g`
     check = _Check(question, processes)
     is_same = await check.same(wanted, given)
     outcome: Outcome = "right" if is_same else "unjudged" if check.unjudged else "wrong"

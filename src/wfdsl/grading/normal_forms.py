@@ -74,7 +74,7 @@ _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
     "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}",
     "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}",
-    "、": ",", "，": ",", "；": ";",
+    "Ω": r"\Omega ", "λ": r"\lambda ", "、": ",", "，": ",", "；": ";",
 })  # fmt: skip
 _TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
@@ -102,6 +102,8 @@ _SPELLINGS = _compiled(
     (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
     (r"(?<=\d)_\{(\d+)\}", r"_\1"),
     (r"(?<=^[a-z])(?:_\{?\d\}?|[₀-₉])(?=\s*=)", ""),
+    (r"^[A-Z](?:\s*\\(?:cup|cap|setminus)\s*[A-Z])+\s*=\s*", ""),
+    (r"\\frac\{\\(?:text|mathrm)\{(\w+)\}\}\{\\(?:text|mathrm)\{(\w+)\}\}", r"\\text{ \1/\2}"),
     (r"^(秒|時|分)速(.+)$", r"\2/\1"),
     (r"(?<=[a-zA-Z])\\cdot\s*(?=h\b)", ""),
     (r"\\mathrm\s*\{([ei])\}", r"\1"),
@@ -118,8 +120,8 @@ _SPELLINGS = _compiled(
     (r"\s+", " "),
 )
 _IN_WORDS = _compiled(
-    # `54 metres (0.054 km)`
-    (r"(\d\s?[^\W\d_]*)(?:\s|(?<=[\u3040-\u9fff]))\((?=[≈~\d])[^()\n]{1,40}\)(?=[\s.。!]*$)", r"\1"),
+    # `54 metres (0.054 km)` and `1.5 (3/2)`
+    (r"(\d\s?[^\W\d_]*)(?:\s|(?<=[\u3040-\u9fff])|(?<=\d)(?=\([\d./]+\)))\((?=[≈~約约\d])[^()\n]{1,40}\)", r"\1"),
     (r"\b(\d{1,3}) (?:in|out of) (\d{1,3})(?=\s*(?:[,.;)]|$|chance))", r"\1/\2"),
     (r"(?:the )?square root of (\d+)", r"√\1"),
     (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from wfdsl.grading.normal_forms import in_signs, nested
-from wfdsl.grading.text import USUAL, mention, names, states, stems, words_of
+from wfdsl.grading.text import USUAL, names, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -28,7 +28,9 @@ LONGEST_TAIL = 20_000
 """How many characters at the end of a reply are searched. Our choice: an answer further up is not a final one."""
 LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
-_MARKUP = re.compile(r"\*\*|__|`|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~")
+_MARKUP = re.compile(
+    r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~"
+)
 _TAGGED = re.compile(
     r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
     re.DOTALL,
@@ -38,23 +40,40 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"\((?=.*[=✓✔])"
+    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
-_LETTERS = {chr(0xE000 + at): letter for at, letter in enumerate(ascii_uppercase)}
+_EQUATION = re.compile(r"[a-zλμθ][₁-₉]?\s?=\s?[^a-z=,]+$")
+_LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
-_BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
+_BOUNDS = frozenset(
+    {
+        "约",
+        "約",
+        "およそ",
+        "大约",
+        "around",
+        "about",
+        "between",
+        "over",
+        "under",
+        "nearly",
+        "almost",
+        "approximately",
+        "roughly",
+    }
+)
 _NOT = re.compile(r"\b(?:not|except|false|incorrect|never)\b|n['’]t\b|不|ない|ません|非", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
-_OPTION = re.compile(r"(?:Answer\s*:\s*)?(?:\(?([A-Z])(?:\)|\.|:)\s+)?(.*)", re.IGNORECASE | re.DOTALL)
 _END = re.compile(
     r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
@@ -72,7 +91,7 @@ _ADDED = re.compile(
 _DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
 """Before a box: what denies it, or makes it a part of the answer."""
 _INITIAL = re.compile(
-    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St)(?=\.))[A-Z]?\.\Z"
+    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
 
@@ -99,15 +118,23 @@ class Asked(NamedTuple):
 def final_statement(text: str, asked: Asked) -> Statement | None:
     """The statement that counts, or None."""
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
+    if asked.kind == "choice":
+        said = _with_options(said, asked.choices)
     sentences = list(_sentences_of(said))[-_SENTENCES:]
     retracted = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retracted, default=None):
         sentences[: last[0] + 1] = [sentences[last[0]][last[1] :].lstrip(" ,.:;—–-")]
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
-    if found := next(filter(None, stated), None):
-        return found if found.value else None
-    plain = [_MARKUP.sub("", one) for one in sentences]
-    return _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
+    found = next(filter(None, stated), None)
+    if found is None:
+        plain = [_MARKUP.sub("", one) for one in sentences]
+        found = _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
+    return found._replace(text=_shown(found.text, asked)) if found and found.value else None
+
+
+def _shown(text: str, asked: Asked) -> str:
+    """A text with the options for which characters of its own stand."""
+    return re.sub(r" ?([\ue100-\ue119]) ?", lambda found: asked.choices[ord(found[1]) - 0xE100], text)
 
 
 def _sentences_of(text: str) -> Iterator[str]:
@@ -144,17 +171,19 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         plain = in_signs(plain)
     if asked.kind == "choice":
         plain = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", plain).replace("$", "")
-        if letter := _exact_option(plain, asked):
-            return Statement(sentence, letter)
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
     clauses = list(chain.from_iterable(_parts(tokens)))
-    is_doubted = _types(tokens) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
-    told = (_types(one) & {"LABEL", "LETTER"} or "HEAD" in _types(one[: max(_verb(one), 0)]) for one in clauses)
+    is_doubted = _types(list(chain.from_iterable(clauses))) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
+    told = (
+        _types(one) & {"LABEL", "LETTER"}
+        or {"HEAD", "OPTION"} <= _types(one)
+        or "HEAD" in _types(one[: max(_verb(one), 0)])
+        for one in clauses
+    )
     at = next((at for at, is_told in enumerate(told) if is_told), None)
     if at is None or is_doubted or _is_doubted(clauses[at]):
-        is_labelled = asked.kind == "text" and tokens and tokens[0].type == "LABEL"
-        return Statement(sentence, plain[tokens[0].end_pos :].strip()) if is_labelled else None
+        return None
     if asked.kind == "choice":
         return _choice(sentence, plain, clauses[at:], asked)
     if asked.kind == "math":
@@ -178,22 +207,22 @@ def _verb(clause: list[Token]) -> int:
 
 
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
-    """The letters that a clause states, with those that are added to it."""
-    is_told = _types(clauses[0]) & {"LABEL", "HEAD"}
+    """The letters that a clause states, by letter or by option, with those that are added to it."""
+    is_told, at = _types(clauses[0]) & {"LABEL", "HEAD"}, _verb(clauses[0]) + 1
     added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
     clause = list(chain(clauses[0], *added))
-    letters = sorted({_LETTERS[token] for token in clause if token.type == "LETTER"})
-    plain = re.sub(r"[\ue000-\ue019]", " ", text[clause[0].start_pos : clause[-1].end_pos])
-    options = _options_in(plain, asked)
-    named = min(options) if len(options) == 1 else ""
+    named = {_LETTERS[token] for token in clause if token.type == "OPTION"}
+    letters = {_LETTERS[token] for token in clause if token.type == "LETTER"}
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
-    if not letters:
-        said = named or (others[0] if others and re.fullmatch("[A-Z]", others[0]) else "")  # the letter of no option
-        return Statement(sentence, said) if said and is_told else None
-    if named and named not in letters:
+    if is_told and not letters:
+        named = named or _options_in(text[clause[0].start_pos : clause[-1].end_pos], asked)
+        letters = named if len(named) == 1 else {one.value for one in others[:1] if re.fullmatch("[A-Z]", one)}
+    elif not is_told and re.search(rf"\b[{''.join(letters)}]\b(?! [a-z])", asked.question.partition("\n")[0]):
+        return None
+    if named - letters:
         return Statement(sentence, "")
-    is_stated = is_told or named or not others or _types(clause[_verb(clause) + 1 :][:1]) == {"LETTER"}
-    return Statement(sentence, ", ".join(letters)) if is_stated else None
+    is_stated = is_told or named or not others or (at and _types(clause[at:][:1]) == {"LETTER"})
+    return Statement(sentence, ", ".join(sorted(letters))) if letters and is_stated else None
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
@@ -203,7 +232,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     for sentence in sentences:
         for at, part in enumerate(_parts(_tokens(sentence, asked))):
             parts += [[]] * (at > 0)
-            for clause in part:
+            for clause in _listed(part) if asked.kind == "choice" else part:
                 doubt = next((token for token in clause if token.type in _DOUBTS), None)
                 is_affirmed = doubt is None or (doubt.lower() in _BOUNDS and doubt is not clause[0])  # up to a bound
                 end = doubt.start_pos if doubt and is_affirmed else clause[-1].end_pos
@@ -213,68 +242,118 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         letter = _affirmed_option(parts, denied, asked)
         return Statement(whole, letter, is_claim=True) if letter else None
     start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
-    claim = re.sub(r"\n(?=(?:better|also)\s+(?:known|called))", ", ", "\n".join(chain.from_iterable(parts[start:])))
-    first = claim.split("\n", 1)[0]
-    return Statement(whole, first if states(first, known) else claim, is_claim=True) if claim else None
+    claim = "\n".join(chain.from_iterable(parts[start:]))
+    return Statement(whole, claim, is_claim=True) if claim else None
+
+
+def _listed(part: list[list[Token]]) -> list[list[Token]]:
+    """Clauses of which the items of a list, `A, B and C are`, are one."""
+    joined: list[list[Token]] = []
+    for clause in part:
+        is_item = joined and len(joined[-1]) < 5 and _verb(joined[-1]) < 0
+        if is_item and not _types([*joined[-1], *clause]) & _DOUBTS:
+            joined[-1] = [*joined[-1], *clause]
+        else:
+            joined.append(clause)
+    return joined
 
 
 def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) -> str:
-    """The letter of the option that alone is named in the last part or in all of them, or is not denied, or is first.
+    """The letter of the option that prose affirms, or denies where the question asks what is not so.
 
-    Where the question asks what is not so, what is denied is affirmed.
+    It is named alone: by the last part, by all of them, or as the only one that is not denied; else first. Where no
+    option is named by all its own words, most of them are enough.
     """
     if denied and _NOT.search(asked.question.partition("\n")[0]):
         parts, denied = [denied], list(chain.from_iterable(parts))
-    named = [[_options_in(claim, asked) for claim in part] for part in parts]
-    united: list[set[str]] = [set().union(*one) for one in named]
-    every = set().union(*united)
-    out = {letter for claim in denied for letter in _options_in(claim, asked)}
-    first = next(filter(None, chain.from_iterable(named)), every)
-    return next((min(part) for part in (*reversed(united[1:]), every, every - out, first) if len(part) == 1), "")
+    is_number = all(map(re.compile(r"\d").search, asked.choices))
+    for least in (1, 0.5):
+        named = [[_options_in(claim, asked, least, is_number=is_number) for claim in part] for part in parts]
+        every = {letter for part in named for one in part for letter in one}
+        alone = [[min(one) for one in part if len(one) == 1] for part in named]
+        out = {letter for claim in denied for letter in _options_in(claim, asked, least)}
+        singles = list(chain.from_iterable(alone))
+        one = singles[-1:] if is_number else singles[:1]
+        trusted = (*map(set, reversed(alone[1:])), set(singles), every - out, set(one))
+        if found := next((part for part in trusted if len(part) == 1), None):
+            return min(found)
+    return ""
 
 
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
-    """The value of the last clause that has one, in the last sentence that has one and is no aside."""
+    """The value of the last sentence that has one and is no aside: of its clause with most words that are asked for.
+
+    Of several such clauses, the last one.
+    """
     asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
+    wanted = words_of(re.findall(r"[^.。!\n]*\S", asked.question.strip() or "?")[-1])
     for at in range(len(sentences) - 1, -1, -1):
         is_headed = at and asides[at - 1] and " " not in sentences[at - 1]  # by `Check:`
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
-        valued = [one for one in chain.from_iterable(_parts(tokens)) if _VALUES & _types(one)]
-        while len(valued) > 1 and (valued[-1][0].lower() in _BOUNDS or "NEG" in _types(valued[-1])):
+        valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
+        while len(valued) > 1 and (
+            {"NEG"} & _types(valued[-1]) or _BOUNDS.intersection(map(str.lower, valued[-1][:2]))
+        ):
             valued.pop()  # `, roughly 8.6` and `, not 7`
         if valued:
-            value = "" if _is_doubted(valued[-1]) else _value(valued[-1], said, asked, is_claim=True)
+            told = [sum(token.type == "KNOWN" and token.lower() in wanted for token in one) for one in valued]
+            while len(valued) > 1 and valued[-1][0].lower() == "and" and told[len(valued) - 2] > told[len(valued) - 1]:
+                valued.pop()
+            clause = valued[-1]
+            value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
+            named = [token for token in chain.from_iterable(valued) if _EQUATION.match(token)]
+            if len(named) > 1 and _EQUATION.match(value):
+                value = ", ".join(named)  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
     return None
+
+
+def _valued(clause: list[Token]) -> Iterator[list[Token]]:
+    """The parts of a clause that have values: `8 cows` and `and 12 chickens`."""
+    start, has_value = 0, False
+    for at, token in enumerate(clause):
+        if has_value and token.lower() == "and" and _VALUES & _types(clause[at:]):
+            yield clause[start:at]
+            start, has_value = at, False
+        has_value = has_value or token.type in _VALUES
+    if has_value:
+        yield clause[start:]
 
 
 def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = False) -> str:
     """The only value after the last verb of a clause, or that the question does not have, with its unit.
 
-    Where a clause only claims the answer, the last of several.
+    Where a clause only claims the answer, the last of several that is not said `of` or `at` something.
     """
     verb = _verb(clause)
     part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
-    new = [at for at in new[1:] if part[at].startswith("=")][-1:] or new
+    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+)?\Z", text[: part[at].start_pos])] or new
     if len(new) != 1 and not (new and is_claim):
         return ""
-    end = next((at for at in range(new[-1] + 1, len(part)) if part[at].type not in ("WORD", "KNOWN")), len(part))
-    value = text[part[new[-1]].start_pos : part[end - 1].end_pos].lstrip("=≈ ").rstrip(",，、 ")
+    end = start = new[-1]
+    while end + 1 < len(part) and part[end + 1].type in ("WORD", "KNOWN"):
+        if text[part[end].end_pos : part[end + 1].start_pos].strip():
+            break
+        end += 1
+    value = text[part[start].start_pos : part[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _options_in(clause: str, asked: Asked) -> set[str]:
-    """The letters of the options that a clause mentions: all their words, and no option with more of them."""
-    said, signs = stems(clause), "" if clause.isascii() else clause
-    found = {
-        letter: words
-        for letter, words in _distinct(asked)
-        if all(word in said or ((signs or not word.isascii()) and mention(word, clause)) for word in words)
-    }
-    return {letter for letter, words in found.items() if not any(words < others for others in found.values())}
+def _options_in(clause: str, asked: Asked, least: float = 1, *, is_number: bool = False) -> set[str]:
+    """The letters of the options of which a clause has the largest share of their own words, if it is not too small.
+
+    Of several numbers, the last one.
+    """
+    if named := [_LETTERS[sign] for sign in re.findall(r"[\ue100-\ue119]", clause)]:
+        return set(named[-1 if is_number else 0 :])
+    said = stems(clause)
+    shares = [len(words & said) / len(words) for _, words in _distinct(asked)]
+    most = max(least, *shares, 0)
+    best = [one for one, share in zip(_distinct(asked), shares, strict=True) if share >= most]
+    return {letter for letter, words in best if not any(words < others for _, others in best)}
 
 
 @lru_cache(maxsize=64)
@@ -285,17 +364,16 @@ def _distinct(asked: Asked) -> list[tuple[str, frozenset[str]]]:
     return [(letter, (one - known) or one) for letter, one in zip(ascii_uppercase, options, strict=False) if one]
 
 
-def _exact_option(text: str, asked: Asked) -> str:
-    """The letter of the option that a text is, with or without a label and the letter."""
-    mark, said = _OPTION.findall(text[:LONGEST_SENTENCE])[0]
-    letters = zip(ascii_uppercase, map(_spelled, asked.choices), strict=False)
-    letter = next((letter for letter, one in letters if one == _spelled(said) != ""), "")
-    return letter if mark.upper() in ("", letter) else ""
-
-
-def _spelled(text: str) -> str:
-    """The words and signs of an option: `x - 1` is `$x-1$`, and not `x + 1`."""
-    return "".join(re.findall(r"[^\W_]|[-+*/^=<>%]", normalize("NFKC", text).replace("−", "-").casefold()))
+def _with_options(text: str, choices: tuple[str, ...]) -> str:
+    """A text whose options in full are single private characters, so that nothing in them is read."""
+    text = text.replace("−", "-")
+    for letter, option in sorted(enumerate(choices[:26]), key=lambda one: -len(one[1])):
+        parts = re.findall(r"[^\W_]+|[^\w\s$\\{}*`\"“”]", normalize("NFKC", option).replace("−", "-").strip(" .。"))
+        if parts:
+            form = r"[\s$\\{}_*`\"“”]*".join(map(re.escape, parts))
+            edges = r"(?<![a-zA-Z\d.,/^*+-])", r"(?![a-zA-Z\d/^*+-]|[.,]\d|\s?[%°])"
+            text = re.sub(f"{edges[0]}{form}{edges[1]}", f" {chr(0xE100 + letter)} ", text, flags=re.IGNORECASE)
+    return text
 
 
 def _with_letters(text: str, count: int) -> str:

@@ -16,12 +16,13 @@ from wfdsl.grading.verdict import Verdict
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
 _ELSE = re.compile(r"\b(?:or|and|not|no|but|so|wait)\b|n['’]t\b|[?？或]|和(?=.)|不是|ない", re.IGNORECASE)
 _TITLE = re.compile(
-    r"(?:(?:republic|state|kingdom|city) of|sir|dr|mrs?|ms|prof(?:essor)?|president|king|queen|lord|saint|st)\s+"
+    r"(?:(?:republic|state|kingdom|city) of|sir|dr|mrs?|ms|madame|prof(?:essor)?|president|king|queen|lord|saint|st)\s+"
 )
 _INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DATE = re.compile(
-    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,? \d{{4}}"
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,?"
+    r"(?: in)?(?: the year)? \d{4}"
     r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?",
     re.IGNORECASE,
 )
@@ -30,7 +31,7 @@ _GENERIC = frozenset(["river", "lake", "mount", "mountain", "city", "gas", "isla
 _SIGNS = str.maketrans("’‘–—−", "''---")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
-_TERM = re.compile(r"[a-zA-Z\u00c0-\u024f\d'’-]+|[\u3040-\u30ff\u4e00-\u9fff]")
+_TERM = re.compile(r"(?<!['’])[a-zA-Z\u00c0-\u024f\d-]+|[\u3040-\u30ff\u4e00-\u9fff]")
 _VERB = re.compile(
     r"\b(?:is|are|was|were|be|been|by|called|named|as|means|remains|being|choose|pick|say)\b|['’]s\b|[为是は]|が|です"
 )
@@ -39,6 +40,8 @@ _AWAY = re.compile(
     r"|less|than|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
     re.IGNORECASE,
 )
+_APPOSED = re.compile(r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+)+\s*\Z")
+"""Before a name: what it is called by, such as `Roman poet`."""
 _ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
 """What makes a text one of several, or a part of a name or number."""
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|we|you|I)\b")
@@ -47,7 +50,7 @@ USUAL = frozenset(re.findall(
     r"[\w']+",
     "the a an is are was were it its of in on at by to for from this that these they there has have as so must be it's "
     "correct answer right option did that's they're he she we i you here his her their our my all only just choice yes "
-    "one most and such definitely clearly many american british english french german italian",
+    "one most and such bc ad known called named definitely clearly many american british english french german italian",
 ))  # fmt: skip
 """Words that name nothing."""
 
@@ -146,9 +149,10 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
     for line in map(_plain, claim.split("\n")):
         for found in _mentions(wanted, line, known):
             before, after = line[: found.start()], line[found.end() :]
-            if not (_ADDED.match(after) or _AWAY.search(before) or _names(_VERB.split(before)[-1], own, wanted)):
+            rivals = _names(_APPOSED.sub("", _VERB.split(before)[-1]), own, wanted)
+            if not (_ADDED.match(after) or _AWAY.search(before) or rivals):
                 return True
-        if _names(line, own, wanted):
+        if states(line, known) or (wanted.isdigit() and _names(line, own, wanted)):
             return False
     return False
 
@@ -160,7 +164,7 @@ def _names(text: str, known: frozenset[str], wanted: str = "") -> list[str]:
     if wanted.isdigit():
         return [word for word in words if word.isdigit() and len(word) == len(wanted)]
     named = (word for word in words if (word[0].isupper() and len(word) > 1) or (word[0].isdigit() and not wanted))
-    return [word for word in named if word.lower() not in known | USUAL]
+    return [word for word in named if word.lower() not in known | USUAL | _GENERIC]
 
 
 def names(clause: str, known: frozenset[str]) -> bool:
@@ -186,9 +190,12 @@ def states(clause: str, known: frozenset[str]) -> bool:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The words of a text without their endings; `x - 1` is one."""
-    words = normal_text(re.sub(r"(?<=\w) ([-+*/^]) (?=\w)", r"\1", _plain(text))).split()
-    return frozenset(re.sub(r"(?<=[a-z]{3})(?:ings?|ed|es|s|e)$", "", word) for word in words)
+    """The words of a text without their endings, and the pairs of signs of Chinese and Japanese; `x - 1` is a word."""
+    plain = normal_text(re.sub(r"(?<=\w) ([-+*/^]) (?=\w)", r"\1", _plain(text)))
+    words = re.sub(r"[\u3040-\u30ff\u4e00-\u9fff]+|(?<=\d)[°%]c?|[=≈:]", r" \g<0> ", plain).split()
+    signs = (word[at : at + 2] for word in words if _CJK.match(word) for at in range(max(len(word) - 1, 1)))
+    ended = (re.sub(r"(?<=[a-z]{3})(?:ings?|ed|es|s|e)$", "", word) for word in words if not _CJK.match(word))
+    return frozenset([*signs, *ended])
 
 
 def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[str]]:
@@ -196,7 +203,7 @@ def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[
     words = _WORD.findall(_plain(wanted))
     forms = [wanted]
     if len(words) > 1 and wanted[:1].isupper() and not re.search(r"\d", wanted):
-        forms.append(" ".join(word for word in words if word.lower() not in known and word[0].isupper()))
+        forms.append(" ".join(word for word in words if word.lower() not in known | USUAL))
         if len(words[-1]) > 3 and words[-1][0].isupper() and words[-1].lower() not in known:
             forms.append(words[-1])
     return [found for form in forms if (found := mention(form, clause))]
@@ -208,8 +215,6 @@ def mention(wanted: str, clause: str) -> re.Match[str] | None:
     phrase = r"\W+".join(map(re.escape, words))
     if not phrase:
         return None
-    if len(phrase) == 1 and _CJK.match(phrase):  # one sign is a part of many words
-        phrase = rf"(?:(?<=[是为選选示])|\A){phrase}(?=\W*\Z|です|元素)"
     is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
     return re.search(rf"{is_start}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
 
