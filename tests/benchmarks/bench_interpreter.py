@@ -51,7 +51,7 @@ TARGET_STEP_RATIO, TARGET_LANGGRAPH_RATIO = 20.0, 3.0
 TARGET_MAKESPAN, TARGET_MAKESPAN_OVER_FLOOR = 1.35, 2.0
 TARGET_KIB_PER_RUN, TARGET_JOURNAL_MS, TARGET_JOURNAL_KB = 24.0, 1.0, 4.0
 STEP_ROUNDS, MAKESPAN_ROUNDS = 9, 9
-DEFAULT_GC, MANY_RUNS_GC = gc.get_threshold(), (50_000, 20, 20)
+DEFAULT_GC, MANY_RUNS_GC = gc.get_threshold(), (200_000, 50, 50)
 """With thousands of runs in flight the garbage collector looks at all of them again and again and finds nothing."""
 USED = Usage(40, 4)
 AS_IT_COMES, FULL, LANGGRAPH = "as it comes", "everything on", "LangGraph, compiled once"
