@@ -13,7 +13,7 @@ TABLE = Table(
     "Both models are cut from the same one of 30 layers. The larger one, which ships, was trained on workflows of up "
     "to three steps; after the training of one step that the smaller one has, it had 73.5. The smaller one comes to "
     "one worker for all kinds, so unlike the paper's 3B it does not learn the choice.",
-    training=Training(layers=2, sft=200, grpo=70, every=10, preset="paper-3b"),
+    training=Training(layers=2, sft=200, grpo=50, every=10, preset="paper-3b"),
 )
 
 if __name__ == "__main__":

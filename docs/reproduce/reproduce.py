@@ -33,10 +33,11 @@ class Training:
         from wfdsl_rl.gym.headline import train, write_start  # noqa: PLC0415  (only trainings need torch)
 
         start = out / "start"
-        write_start(start, layers=self.layers)
+        write_start(start, layers=self.layers, max_steps=1)
         settings = [f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"]
         sft = train("gym-sft", out / "sft", [*settings, f"train.stages.sft.max_steps={self.sft}"])["sft"]
-        train("gym", out / "grpo", [f"train.model={sft}", f"train.stages.base.max_steps={self.grpo}"])
+        fewer = ["train.stages.base.prompts_per_step=12", f"train.stages.base.max_steps={self.grpo}"]
+        train("gym", out / "grpo", [f"train.model={sft}", *fewer])
         return out / "grpo"
 
     def table(self, folder: Path) -> str:
