@@ -40,7 +40,7 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\((?=.*[=✓✔])"
+    r"\((?=.*[=✓✔])|.*\bwould have\b"
     r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
@@ -334,7 +334,7 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
     if len(new) != 1 and not (new and is_claim):
         return ""
     end = start = new[-1]
-    while end + 1 < len(part) and part[end + 1].type in ("WORD", "KNOWN"):
+    while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
         if text[part[end].end_pos : part[end + 1].start_pos].strip():
             break
         end += 1
