@@ -60,7 +60,7 @@ _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
 _END = re.compile(
-    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?\ue100-\ue119][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
     r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
     r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
@@ -120,7 +120,7 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
 
 def _shown(text: str, asked: Asked) -> str:
     """A text with the options for which characters of its own stand."""
-    return re.sub(r" ?([\ue100-\ue119]) ?", lambda found: asked.choices[ord(found[1]) - 0xE100], text)
+    return re.sub(r" ?([\ue100-\ue119])", lambda found: asked.choices[ord(found[1]) - 0xE100], text)
 
 
 def _sentences_of(text: str) -> Iterator[str]:
@@ -357,7 +357,7 @@ def _with_options(text: str, choices: tuple[str, ...]) -> str:
         if parts:
             form = r"[\s$\\{}_*`\"“”]*".join(map(re.escape, parts))
             edges = r"(?<![a-zA-Z\d.,/^*+-])", r"(?![a-zA-Z\d/^*+-]|[.,]\d|\s?[%°])"
-            text = re.sub(f"{edges[0]}{form}{edges[1]}", f" {chr(0xE100 + letter)} ", text, flags=re.IGNORECASE)
+            text = re.sub(f"{edges[0]}{form}{edges[1]}", f" {chr(0xE100 + letter)}", text, flags=re.IGNORECASE)
     return text
 
 
