@@ -23,6 +23,7 @@ EQUAL = [
     (r"10:05\text{ a.m.}", "10:05 am"), ("10:05", "10:05 pm"), ("$5", "5 dollars"), ("5", "5 €"),
     (r"\sin^2(x)+\cos^2(x)+y", "y+1"), ("5 mph", "5 miles per hour"), (r"[2,\infty)", r"x\geqslant 2"),
     ("0.75 kg", "750 g"), ("2 h", "120 min"), (r"4.2\times 10^{-4}", "4.2 · 10^(−4)"), ("(3, 2)", "x = 3, y = 2"),
+    ("2.5 h", "2 hours 30 minutes"), ("13:15", r"13\text{时}15\text{分}"), ("(3, 6)", "x = 3, y = 6"),
     (r"\frac{1}{3}", "三分之一"), ("2:25 pm", "14:25"), (r"\frac{5}{36}", r"\frac{5}{36}\approx 0.139"),
 ]  # fmt: skip
 UNEQUAL = [
@@ -91,7 +92,8 @@ async def test_any_of_several_accepted_answers_and_a_yes_with_its_reason_are_rig
         ("The answer is not 8.", None), ("The answer is 8. Wait, scratch that.", None), ("\\boxed{8", None),
         ("The answer is about 8.", None), ("7 \\boxed{8}. Or maybe 9.", None), ("We start with 8 and", None),
         ("x = \\boxed{7} or \\boxed{8}", "7, 8"), ("The answer is 8, or maybe 9.", None),
-        ("First \\boxed{8}. Done: \\boxed{}", None), ("", None), ("8?", None),
+        ("It has its least value, 8, at x = 3.", "8"), ("", None), ("8?", None),
+        ("First \\boxed{8}. Done: \\boxed{}", None),
     ],
 )  # fmt: skip
 async def test_the_last_statement_counts_and_nothing_else(reply: str, extracted: str | None) -> None:
@@ -104,7 +106,7 @@ async def test_the_last_statement_counts_and_nothing_else(reply: str, extracted:
     ("reply", "outcome"),
     [
         ("Answer: B", "right"), ("故选B。", "right"), ("正解はBです。", "right"),
-        ("Mercury", "right"), ("(B) Mercury", "right"),
+        ("Mercury", "right"), ("(B) Mercury", "right"), ("You would say mercury. Venus and Mars are farther.", "right"),
         ("Answer: B. Venus", "wrong"), ("B or C", "wrong"), ("A. Venus\nB. Mercury\nC. Mars", "wrong"),
         ("The answer is not B.", "wrong"), ("It is Mercury.\nAnswer: E", "wrong"), ("\\boxed{\\text{not B}}", "wrong"),
     ],

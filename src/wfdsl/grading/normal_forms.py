@@ -28,7 +28,7 @@ _UNITS = {
     "dollars": "$ 1 dollar usd 美元 ドル|cent 1/100 ¢",
     "euros": "€ 1 euro eur 欧元 ユーロ",
     "pounds": "£ 1",
-    "yen": "¥ 1 円 元 yen yuan",
+    "yen": "¥ 1 円 元 yen yuan 块 块钱",
     "degrees": "° 1 degree deg 度",
     "radians": "rad 1 radian",
     "speed": "m/s 1 米/秒|km/h 5/18 kph|mph 44704/100000 mi/h",
@@ -86,7 +86,12 @@ def _compiled(*spellings: tuple[str, Any]) -> list[tuple[re.Pattern[str], Any]]:
     return [(re.compile(form), spelled) for form, spelled in spellings]
 
 
+_HOURS = (
+    r"(?<!\d)(\d{1,4})\s?(?:hours?|hrs?|h|時間|小时)(?: and)?\s?(\d{1,4})\s?(?:minutes?|mins?|分钟?)(?![a-z])",
+    lambda found: f"{int(found[1]) + Fraction(int(found[2]), 60)} hours",
+)
 _SPELLINGS = _compiled(
+    _HOURS,
     (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
     (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
     (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
@@ -119,9 +124,16 @@ _SPELLINGS = _compiled(
     (r"[\s.,;:]+$", ""),
     (r"\s+", " "),
 )
+_REPEATED = (
+    r"(\d\s?[^\W\d_]{0,20}(?: [^\W\d_]{1,20}){0,3})(?:\s|(?<=[\u3040-\u9fff])|(?<=\d)(?=\([\d./]+\)))"
+    r"\((?=[≈~約约\d])[^()\n]{1,40}\)"
+)
+"""A value with another spelling of it in brackets: `54 metres (0.054 km)` and `1.5 (3/2)`."""
 _IN_WORDS = _compiled(
-    # `54 metres (0.054 km)` and `1.5 (3/2)`
-    (r"(\d\s?[^\W\d_]*)(?:\s|(?<=[\u3040-\u9fff])|(?<=\d)(?=\([\d./]+\)))\((?=[≈~約约\d])[^()\n]{1,40}\)", r"\1"),
+    _HOURS,
+    (r"\b(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分", r"\1:\2"),
+    (r"\b(\d+) in base[- ](\w+)", lambda found: f"{found[1]}_{{{in_figures(found[2])}}}"),
+    (_REPEATED, r"\1"),
     (r"\b(\d{1,3}) (?:in|out of) (\d{1,3})(?=\s*(?:[,.;)]|$|chance))", r"\1/\2"),
     (r"(?:the )?square root of (\d+)", r"√\1"),
     (
@@ -202,9 +214,10 @@ def read(text: str) -> Value:
 
 def in_signs(text: str) -> str:
     """A sentence whose roots, inequalities and intervals in words are in signs, and its long numbers in figures."""
+    text = in_figures(text, only_long=True)
     for form, spelled in _IN_WORDS:
         text = form.sub(spelled, text)
-    return in_figures(text, only_long=True)
+    return text
 
 
 def in_figures(text: str, *, only_long: bool = False) -> str:
@@ -267,7 +280,7 @@ def _set(parts: list[str]) -> Group:
 
 
 def _time(text: str) -> Group | None:
-    if found := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", text, re.IGNORECASE):
+    if found := re.fullmatch(r"(\d+)\s?[:点时時]\s?(\d+)(?:\s?分)?(?:\s*([ap])\.?m\.?)?", text, re.IGNORECASE):
         hour, half = int(found[1]), f"{found[3].lower()}m" if found[3] else "pm" if int(found[1]) > 12 else ""
         hour -= 12 * (hour > 12 and half == "pm")
         return Group(":", (Number(Fraction(hour)), Number(Fraction(found[2])), *([Words(half)] if half else [])))
@@ -305,7 +318,7 @@ def _related(text: str) -> Value | None:
         return None
     if set(signs) != {"="}:
         return _interval(sides, signs)
-    if len(sides) == 2 and re.fullmatch(r"[a-zA-Z]", sides[0]):
+    if len(sides) == 2 and re.fullmatch(r"[a-zA-Z]|\\(?:theta|lambda|phi|mu)", sides[0]):
         return Group("named", (sides[0], _value(sides[1])))
     has_letters = [bool(re.search(r"[a-df-hj-zA-Z]", re.sub(r"\\[a-zA-Z]+", " ", side))) for side in sides]
     is_named = not _COMPUTED.search(_TEXT.sub(r"\1", sides[0]).strip())

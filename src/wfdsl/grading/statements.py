@@ -40,7 +40,7 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\((?=.*[=✓✔])"
+    r"\((?=.*[=✓✔])|.*\bwould have\b"
     r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
@@ -52,30 +52,15 @@ _EQUATION = re.compile(r"[a-zλμθ][₁-₉]?\s?=\s?[^a-z=,]+$")
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
-_BOUNDS = frozenset(
-    {
-        "约",
-        "約",
-        "およそ",
-        "大约",
-        "around",
-        "about",
-        "between",
-        "over",
-        "under",
-        "nearly",
-        "almost",
-        "approximately",
-        "roughly",
-    }
-)
+_BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
+_BOUNDS |= {"约", "約", "大约", "およそ"}
 _NOT = re.compile(r"\b(?:not|except|false|incorrect|never)\b|n['’]t\b|不|ない|ません|非", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
 _END = re.compile(
-    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
+    r"\n+|(?<=[。!?;])|(?<=[\w)\]}$%°²³'\"”*!?\ue100-\ue119][.!?;])[)\"'*]*\s+(?=\S)|(?<=\w);\s+"
     r"|,?\s+(?=(?:and\s+so|but\s+the)\b)|\s*(?:→|⇒|=>|⟹)\s*"
     r"|(?<=[a-z])(?<!answer)(?<!ans)(?<!result)(?<!solution)(?<!\bis):\s+(?=[-−+(√$\\\d]+[^A-Z]*$)"
     r"|,\s+(?=(?:so|thus|hence|therefore|then|but)\b(?!\s+(?:that|far|much|many)\b))|[,,](?=所以|因此|故)",
@@ -91,7 +76,8 @@ _ADDED = re.compile(
 _DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
 """Before a box: what denies it, or makes it a part of the answer."""
 _INITIAL = re.compile(
-    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)(?=\.))[A-Z]?\.\Z"
+    r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z"
+    r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
 
@@ -134,7 +120,7 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
 
 def _shown(text: str, asked: Asked) -> str:
     """A text with the options for which characters of its own stand."""
-    return re.sub(r" ?([\ue100-\ue119]) ?", lambda found: asked.choices[ord(found[1]) - 0xE100], text)
+    return re.sub(r" ?([\ue100-\ue119])", lambda found: asked.choices[ord(found[1]) - 0xE100], text)
 
 
 def _sentences_of(text: str) -> Iterator[str]:
@@ -292,10 +278,9 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
-        while len(valued) > 1 and (
-            {"NEG"} & _types(valued[-1]) or _BOUNDS.intersection(map(str.lower, valued[-1][:2]))
-        ):
-            valued.pop()  # `, roughly 8.6` and `, not 7`
+        passing = _BOUNDS | {"at", "when"}
+        while len(valued) > 1 and ("NEG" in _types(valued[-1]) or passing & {*map(str.lower, valued[-1][:2])}):
+            valued.pop()  # `, roughly 8.6`, `, not 7` and `, at x = 3`
         if valued:
             told = [sum(token.type == "KNOWN" and token.lower() in wanted for token in one) for one in valued]
             while len(valued) > 1 and valued[-1][0].lower() == "and" and told[len(valued) - 2] > told[len(valued) - 1]:
@@ -334,7 +319,7 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
     if len(new) != 1 and not (new and is_claim):
         return ""
     end = start = new[-1]
-    while end + 1 < len(part) and part[end + 1].type in ("WORD", "KNOWN"):
+    while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
         if text[part[end].end_pos : part[end + 1].start_pos].strip():
             break
         end += 1
@@ -372,7 +357,7 @@ def _with_options(text: str, choices: tuple[str, ...]) -> str:
         if parts:
             form = r"[\s$\\{}_*`\"“”]*".join(map(re.escape, parts))
             edges = r"(?<![a-zA-Z\d.,/^*+-])", r"(?![a-zA-Z\d/^*+-]|[.,]\d|\s?[%°])"
-            text = re.sub(f"{edges[0]}{form}{edges[1]}", f" {chr(0xE100 + letter)} ", text, flags=re.IGNORECASE)
+            text = re.sub(f"{edges[0]}{form}{edges[1]}", f" {chr(0xE100 + letter)}", text, flags=re.IGNORECASE)
     return text
 
 
@@ -407,7 +392,7 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
 def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
     """The clauses of a sentence, by the parts that `but` and `so` make.
 
-    Explanations and brackets are left out, and phrases that only say where or when: `at x = 3`.
+    Explanations and brackets are left out.
     """
     parser = _grammar().parse_interactive("", start="sentence")
     for token in tokens:
@@ -415,14 +400,7 @@ def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
     tree: Any = parser.feed_eof()  # type: ignore[no-untyped-call]
     parts = ([one for one in part.children if one.data == "clause"] for part in tree.find_data("part"))
     whole = ([[token for token in clause.children if hasattr(token, "type")] for clause in part] for part in parts)
-    return [
-        [
-            one
-            for one in part
-            if one and (one[0].type != "PREP" or _verb(one) >= 0 or not one[0].start_pos or part == [one])
-        ]
-        for part in whole
-    ]
+    return [[clause for clause in part if clause] for part in whole]
 
 
 @cache

@@ -62,7 +62,7 @@ def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = F
     if same_text(gold, first, known):
         return Verdict("right", answer, f"it is {gold!r}", rule="same text")
     leads = [] if _ELSE.search(first) else [re.split(r"[,，(（]|\s(?=of\b)", first, maxsplit=1)[0]]
-    said = (same_text(gold, one, known) for one in [*_DATE.findall(answer)[:1], *leads])
+    said = (same_text(gold, one, known) for one in [*_DATE.findall(answer.replace("\n", " "))[:1], *leads])
     if (is_claim and says(gold, answer, known)) or any(said):
         return Verdict("right", answer, f"{answer!r} says {gold!r}", rule="says the text")
     return Verdict("wrong", answer, f"{answer!r} is not {gold!r}", rule="same text")
@@ -105,7 +105,8 @@ def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
     one, other = normal_text(gold), normal_text(answer)
     wanted, given = one.split(), _TITLE.sub("", other).split()
     is_plural = len(one) > 3 and one == other.removesuffix("s")
-    if wanted == given or is_plural or _AFFIX.sub("", one) == _AFFIX.sub("", other):
+    is_longer = re.sub(r" (?:van|von|de|da|di) .+", "", other) == one
+    if wanted == given or is_plural or is_longer or _AFFIX.sub("", one) == _AFFIX.sub("", other):
         return True
     empty = {word for word in known | _GENERIC if not word.isdigit()}
     own = [word for word in wanted if word not in empty]
@@ -180,6 +181,8 @@ def states(clause: str, known: frozenset[str]) -> bool:
     terms = [word for word in _TERM.findall(" ".join(said)) if word.lower() not in USUAL]
     new = [word for word in terms if word.lower() not in known]
     is_told = known.issuperset(map(str.lower, told)) and not _PRONOUN.search(" ".join(said))
+    if not new and re.match(r"(?i)(?:you|we|I)\b", head):
+        return False
     if not new:
         new = [word for word in told if word.lower() not in known]
         most = 2 * len(new) if _CJK.search(head) else 4 if _names(head, known) else len(new)
