@@ -123,6 +123,13 @@ async def test_options_that_differ_in_a_sign_are_told_apart(reply: str, extracte
     assert (await grade(choice_task("A", "1", "-1", "x+1", "x-1", "2"), reply)).extracted == extracted
 
 
+@pytest.mark.parametrize("reply", ["A", "(A)", "A because it is larger", "It is A."])
+async def test_a_letter_answers_a_question_that_lists_its_options_itself(reply: str) -> None:
+    task = Task(id="1", question="Which is larger, A 17 or B 8?", gold="A", kind="choice")
+
+    assert (await grade(task, reply)).outcome == "right"
+
+
 async def test_a_verdict_says_statement_normal_forms_and_rule() -> None:
     verdict = await grade(math_task(r"\frac{1}{2}"), "First.\nSo the answer is 0.5.")
 

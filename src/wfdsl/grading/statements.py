@@ -203,7 +203,12 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
     if is_told and not letters:
         named = named or _options_in(text[clause[0].start_pos : clause[-1].end_pos], asked)
         letters = named if len(named) == 1 else {one.value for one in others[:1] if re.fullmatch("[A-Z]", one)}
-    elif not is_told and re.search(rf"\b[{''.join(letters)}]\b(?! [a-z])", asked.question.partition("\n")[0]):
+    elif (
+        not is_told
+        and others
+        and asked.choices
+        and re.search(rf"\b[{''.join(letters)}]\b(?! [a-z])", asked.question.partition("\n")[0])
+    ):
         return None
     if named - letters:
         return Statement(sentence, "")
