@@ -5,8 +5,8 @@ is written, and no route: for each kind of question, and in each place, all work
 lists, a row says what kind of question it is, which worker solves it, and who else does what, such as `sums:1 check 5`.
 A model that chooses right after the name of the kind can learn a choice for each kind. One that chooses in
 `model_id = [` sees nearly the same before each choice, so that rewards move the choices of all kinds together. Prompts
-allow one, two or three steps, so that a training may begin with one and continue with three; with `--max-steps 1` they
-allow one, which is learned in a third of the steps.
+allow one, two or three steps, so that a training may begin with one and continue with three; with `--max-steps 1` all
+rows are single calls, which are shorter.
 
 With `--stages`, the rows are those of a training on pools that are drawn at random, and on second rounds. A worker is
 described by its name there, and a row finds its number: `sums:birch 3`, `sums:check hazel 5`, or `sums:keep` before
