@@ -54,6 +54,7 @@ _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
 _BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
 _BOUNDS |= {"约", "約", "大约", "およそ"}
+_PASSING = _BOUNDS | {"at", "when"}
 _NOT = re.compile(r"\b(?:not|except|false|incorrect|never)\b|n['’]t\b|不|ない|ません|非", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
@@ -283,8 +284,7 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
-        passing = _BOUNDS | {"at", "when"}
-        while len(valued) > 1 and ("NEG" in _types(valued[-1]) or passing & {*map(str.lower, valued[-1][:2])}):
+        while len(valued) > 1 and ("NEG" in _types(valued[-1]) or _PASSING & {*map(str.lower, valued[-1][:2])}):
             valued.pop()  # `, roughly 8.6`, `, not 7` and `, at x = 3`
         if valued:
             told = [sum(token.type == "KNOWN" and token.lower() in wanted for token in one) for one in valued]
