@@ -181,20 +181,20 @@ def cut_model(folder: Path, layers: int, rows: Sequence[Mapping[str, Any]]) -> N
 
     from wfdsl_rl.training.checkpoints import read_gguf  # noqa: PLC0415
 
-    tokenizer, larger = read_gguf(shipped_file())
+    tokenizer, larger = read_gguf(shipped_file(), num_hidden_layers=layers)
     config, weights = larger.config, larger.state_dict()
     texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
     texts += [f"Question: {item.text}" for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
     kept = _cut_tokenizer(tokenizer, folder, {token for text in texts for token in tokenizer.tokenize(text)})
 
     cut = transformers.AutoTokenizer.from_pretrained(folder)
-    config.num_hidden_layers, config.layer_types, config.vocab_size = layers, None, len(kept)
+    config.vocab_size = len(kept)
     config.bos_token_id, config.eos_token_id, config.pad_token_id = cut.bos_token_id, cut.eos_token_id, cut.pad_token_id
     network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     for name, shape in {name: each.shape for name, each in network.state_dict().items()}.items():
         whole = weights[name]
         weights[name] = whole if whole.shape == shape else whole[kept]  # rows of the tokens that are kept
-    network.load_state_dict(weights, strict=False)  # without the last layers
+    network.load_state_dict(weights)
     network.save_pretrained(folder)
 
 

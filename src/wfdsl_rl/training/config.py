@@ -53,15 +53,14 @@ class Stage(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SftStage(Stage):
-    """Supervised fine-tuning. The rows come from a file, or from rejection sampling: of several workflows for a
-    question, all of them run, the best is learned."""
+    """Supervised fine-tuning. The rows come from a file, or from rejection sampling: of several random workflows for
+    a question, all of them run, the best is learned."""
 
     kind: Literal["sft"] = option(help="a stage without this key is GRPO")
     rows: str = option(
         help="a file of JSON lines with prompt and completion, each a list of messages, such as traces of a larger "
-        "Conductor; or where candidates come from: random workflows, or the policy that is trained"
+        "Conductor; or `random` for rejection sampling"
     )
-    """`policy` is expert iteration, arXiv 1705.08439."""
     candidates: int = option(8, "workflows that are run for each question, of which the best is learned", gt=1)
     kept: float = option(1.0, "the fraction of the questions that is learned from, best above mean by most", gt=0, le=1)
     """Where any workflow will do, none is worth learning."""
@@ -69,7 +68,7 @@ class SftStage(Stage):
     @property
     def samples(self) -> bool:
         """Whether the rows come from rejection sampling."""
-        return self.rows in ("random", "policy")
+        return self.rows == "random"
 
     @property
     def questions(self) -> int:
@@ -135,7 +134,7 @@ class TrainConfig(Table):
         "seconds for the workflows of an iteration; those that still run then have failed, and teach nothing",
         gt=0,
     )
-    prefix_cache: bool = option(False, "compute what prompts have in common once: equal numbers up to rounding")
+    prefix_cache: bool = option(False, "compute what rows have in common once: equal numbers up to rounding")
     processes: int | None = option(
         None, "how many processes train, one on each GPU; no other number starts", default_text="those started", gt=0
     )
