@@ -53,14 +53,15 @@ class Stage(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SftStage(Stage):
-    """Supervised fine-tuning. The rows come from a file, or from rejection sampling: of several random workflows for
-    a question, all of them run, the best is learned."""
+    """Supervised fine-tuning. The rows come from a file, or from rejection sampling: of several workflows for a
+    question, all of them run, the best is learned."""
 
     kind: Literal["sft"] = option(help="a stage without this key is GRPO")
     rows: str = option(
         help="a file of JSON lines with prompt and completion, each a list of messages, such as traces of a larger "
-        "Conductor; or `random` for rejection sampling"
+        "Conductor; or where candidates come from: random workflows, or the policy that is trained"
     )
+    """`policy` is expert iteration, arXiv 1705.08439."""
     candidates: int = option(8, "workflows that are run for each question, of which the best is learned", gt=1)
     kept: float = option(1.0, "the fraction of the questions that is learned from, best above mean by most", gt=0, le=1)
     """Where any workflow will do, none is worth learning."""
@@ -68,7 +69,7 @@ class SftStage(Stage):
     @property
     def samples(self) -> bool:
         """Whether the rows come from rejection sampling."""
-        return self.rows == "random"
+        return self.rows in ("random", "policy")
 
     @property
     def questions(self) -> int:

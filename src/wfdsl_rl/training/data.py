@@ -8,9 +8,10 @@ of that row's completion at place k, with the answer that it got. Every first ro
 and revised in a later one, so none is written or run for the revision alone. Source of forced rounds: arXiv 2512.04388,
 section 4; that they are those of an earlier iteration is our choice.
 
-Rejection sampling: for each question some workflows are drawn at random, all of them are run, and the best one is what
-the model learns to write. They teach the form, and a part of what rewards would teach, to a model that cannot write a
-workflow yet. Source of the idea: STaR, arXiv 2203.14465; that candidates are random is our choice.
+Rejection sampling: for each question some workflows are drawn at random, or written by the model itself (expert
+iteration), all of them are run, and the best one is what the model learns to write. Random ones teach the form, and a
+part of what rewards would teach, to a model that cannot write a workflow yet. Sources of the idea: STaR, arXiv
+2203.14465, and expert iteration, arXiv 1705.08439; that candidates can be random is our choice.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from functools import cache
 from itertools import count, cycle, islice
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -96,15 +97,17 @@ def read_rows(path: Path) -> list[Row]:
         UsageError: the file cannot be read, or a line is not such a row.
     """
     if not path.is_file():
-        raise UsageError(f"{path} is not a file; give a file of rows, or `random`")
+        raise UsageError(f"{path} is not a file; give a file of rows, `random` or `policy`")
     rows = [build_model(_SftRow, row, f"{path}:{line}").model_dump() for line, row in read_json_lines(path)]
     if not rows:
         raise UsageError(f"{path} has no rows")
     return rows
 
 
-def rejection_sampled(setup: Setup, name: str) -> list[Row]:
+def rejection_sampled(setup: Setup, name: str, model: tuple[Any, Any]) -> list[Row]:
     """Rows of messages `prompt` and `completion`, which are chosen once and kept in the folder of the stage.
+
+    `model`, a tokenizer and its network, writes the candidates, where they come from the policy.
 
     Raises:
         BudgetExhausted: a call does not fit into the budget any more.
@@ -114,10 +117,10 @@ def rejection_sampled(setup: Setup, name: str) -> list[Row]:
     path = setup.folder(name) / ROWS
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        setup.say(f"{name}: {sft.candidates} random workflows for each of {sft.questions} questions")
-        found = asyncio.run(_best(setup, name, sft))
+        setup.say(f"{name}: {sft.candidates} workflows ({sft.rows}) for each of {sft.questions} questions")
+        found = asyncio.run(_best(setup, name, sft, model))
         if not found:
-            raise UsageError(f"train.stages.{name}: no candidate is a valid workflow; raise its candidates")
+            raise UsageError(f"train.stages.{name}: no candidate is a valid workflow; set its rows to random")
         count = sft.max_steps * sft.batch_size
         least = sorted((each["gain"] for each in found), reverse=True)[:count][-1]
         chosen = [each for each in found if each["gain"] >= least][:count]
@@ -127,14 +130,19 @@ def rejection_sampled(setup: Setup, name: str) -> list[Row]:
     return [row for _, row in read_json_lines(path)]
 
 
-async def _best(setup: Setup, name: str, sft: SftStage) -> list[Row]:
+async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) -> list[Row]:
     """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
     seed, count = seed_of(setup.train, name), sft.candidates
     reward, found = setup.reward(name), []
     rows = make_rows(reward, setup.tasks, count=sft.questions, seed=seed)
     for begin in range(0, len(rows), _TOGETHER):
         some = rows[begin : begin + _TOGETHER]
-        samples = await reward.samples([(row, text, False) for row in some for text in _random(setup, row, count)], 0)
+        asked = [row for row in some for _ in range(count)]
+        if sft.rows == "policy":
+            texts, cut = _written(setup, model, some, count)
+        else:
+            texts, cut = [text for row in some for text in _random(setup, row, count)], [False] * len(asked)
+        samples = await reward.samples(zip(asked, texts, cut, strict=True), 0)
         require_scores([sample.scored for sample in samples], 0)
         for at, row in enumerate(some):
             own = samples[at * count : (at + 1) * count]
@@ -152,6 +160,23 @@ def _random(setup: Setup, row: Row, count: int) -> list[str]:
     chance = random.Random(f"candidates:{setup.train.seed}:{row['row']}")
     drawn = (random_workflow(chance, row["shown"], max_steps=setup.max_steps) for _ in range(count))
     return [print_completion(workflow, compact=True) for workflow in drawn]
+
+
+def _written(setup: Setup, model: tuple[Any, Any], rows: Sequence[Row], count: int) -> tuple[list[str], list[bool]]:
+    """Completions of the model itself, `count` for each row, as in the first GRPO stage, and whether each was cut."""
+    import torch  # noqa: PLC0415  (only this needs it)
+
+    from wfdsl_rl.training.checkpoints import completions_of, device, ends_of  # noqa: PLC0415
+
+    (tokenizer, network), stages = model, setup.train.stages.values()
+    longest = next((each for each in stages if isinstance(each, GrpoStage)), GrpoStage()).max_completion_length
+    torch.manual_seed(setup.train.seed + int(rows[0]["row"]))
+    network.to(device())
+    prompts = [row["prompt"] for row in rows]
+    temperature = float(setup.train.trl.get("temperature", 1.0))
+    _, written, _ = completions_of(tokenizer, network, prompts, count, temperature=temperature, longest=longest)
+    ends = ends_of(tokenizer, network)
+    return tokenizer.batch_decode(written, skip_special_tokens=True), [ids[-1] not in ends for ids in written]
 
 
 def stage_rows(setup: Setup, stage: str) -> list[Row]:

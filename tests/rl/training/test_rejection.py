@@ -32,11 +32,12 @@ pytestmark = pytest.mark.slow
 SFT = SftStage(
     kind="sft", rows="random", max_steps=4, prompts_per_step=8, learning_rate=1e-2, candidates=6, kept=0.5, save_steps=2
 )
+NO_MODEL = (None, None)
 
 
-def generic(trained: Setup, out: Path, **train: Any) -> Setup:
+def generic(trained: Setup, out: Path, *, sft: SftStage = SFT, **train: Any) -> Setup:
     """The small world, from a model that can write."""
-    stages = {**TRAIN.stages, "sft": SFT}
+    stages = {**TRAIN.stages, "sft": sft}
     changed = {"stages": stages, "model": str(trained.folder("sft") / "final"), "prefix_cache": True, **train}
     return replace(trained, out=out, train=replace(TRAIN, **changed), max_steps=2)
 
@@ -45,7 +46,7 @@ def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path
     setup = generic(trained, tmp_path)
     kinds = {task.id: task.kind for task in setup.tasks}
 
-    rows = rejection_sampled(setup, "sft")
+    rows = rejection_sampled(setup, "sft", NO_MODEL)
 
     assert len(rows) == 4 * 8
     assert len({json.dumps(row["prompt"]) for row in rows}) > len(rows) / 2
@@ -61,15 +62,33 @@ def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path
 def test_workflows_are_run_and_chosen_once(trained: Setup, tmp_path: Path) -> None:
     asked: list[str] = []
     setup = replace(generic(trained, tmp_path), pool=a_pool(counting(asked)))
-    chosen = rejection_sampled(setup, "sft")
+    chosen = rejection_sampled(setup, "sft", NO_MODEL)
     calls = len(asked)
 
-    again = rejection_sampled(setup, "sft")
+    again = rejection_sampled(setup, "sft", NO_MODEL)
     (tmp_path / "sft" / ROWS).unlink()
 
-    assert again == chosen == rejection_sampled(setup, "sft")
+    assert again == chosen == rejection_sampled(setup, "sft", NO_MODEL)
     assert 64 * 6 <= calls <= 64 * 6 * 2
     assert len(asked) == 2 * calls
+
+
+def test_the_model_can_write_the_candidates_itself(trained: Setup, tmp_path: Path) -> None:
+    sft = replace(SFT, rows="policy", candidates=4)
+    setup = generic(trained, tmp_path, sft=sft)
+    able, kinds = 0, {task.id: task.kind for task in setup.tasks}
+
+    run_pipeline(setup, ("sft",))
+
+    rows = [json.loads(line) for line in (setup.folder("sft") / ROWS).read_text("utf-8").splitlines()]
+    assert len(rows) == sft.max_steps * sft.batch_size
+    for row in rows:
+        text = row["completion"][0]["content"]
+        workflow = analyze(text, pool=setup.pool, max_steps=2).raise_for_errors().workflow
+        assert workflow is not None
+        assert text.split()[0] in SKILL  # the thought that only the model writes
+        able += SKILL[kinds[row["task"]]][int(workflow[-1].worker)] > 0.5
+    assert able > 0.6 * len(rows)
 
 
 def test_a_completion_ends_with_the_first_end_of_its_model() -> None:
@@ -106,7 +125,7 @@ def test_an_interrupted_sft_stage_of_few_rows_comes_to_its_last_step_and_the_sam
     trained: Setup, tmp_path: Path
 ) -> None:
     whole = generic(trained, tmp_path / "whole", lora=LoraConfig(r=4, lora_alpha=8))
-    rejection_sampled(whole, "sft")
+    rejection_sampled(whole, "sft", NO_MODEL)
     file = whole.folder("sft") / ROWS
     file.write_text("".join(file.read_text("utf-8").splitlines(keepends=True)[:20]), "utf-8")  # others were not graded
     run_pipeline(whole, ("sft",), resume=True)
