@@ -10,7 +10,7 @@ TABLE = Table(
     "A short SFT on random workflows, then GRPO on 108 problems, each with 8 completions. A completion that is cut is "
     "invalid there; the evaluation draws the likeliest tokens, and reads leniently.",
     limit=100,
-    training=Training(layers=4, sft=15, grpo=9, every=1),
+    training=Training(layers=4, sft=15, grpo=9, every=3),
 )
 
 if __name__ == "__main__":

@@ -134,6 +134,16 @@ def test_what_is_worth_most_is_computed_once_but_for_a_last_token_and_different_
     assert read == [(1, 2), (2, 3), (1, 2), (2, 2), (4, 3), (1, 2), (4, 1), (1, 2), (2, 2), (8, 1)]
 
 
+def test_every_token_sees_what_prompts_begin_with() -> None:
+    """One that sees nothing, as padding on the left does, had gradients that were no numbers on a GPU."""
+    model, seen = a_model(shared=True), list[Any]()
+    model.model.register_forward_pre_hook(
+        lambda _, __, named: seen.append(named["attention_mask"][:, 0]), with_kwargs=True
+    )
+    scored(model, [[5, 6, 7, 8, 9]] * 2 + [[5, 6, 4]] * 2, [[3, END], [4, END]] * 2)
+    assert torch.cat(seen).all()
+
+
 def test_a_model_without_keys_and_values_is_named_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     model = a_model(shared=False)
     monkeypatch.setattr(model.config, "use_cache", False)
