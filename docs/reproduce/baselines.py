@@ -18,8 +18,8 @@ TABLE = Table(
         ("RouterDC", "routerdc:validation={validation}", "52.41; 840; 0.0056"),
     ),
     "Routers are fitted on 960 questions of the gym's training split. The words of a question say its kind, so "
-    "unlike in the paper a router of one call comes as far as the Conductor with two. Replies are one sentence long, "
-    "so a larger context changes nothing. Prices are made up.",
+    "unlike in the paper a router of one call comes close to the Conductor. Replies are one sentence long, so a "
+    "larger context changes nothing. Prices are made up.",
 )
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ TABLE = Table(
         ("trained, other examples", "{conductor}:examples=ood", "89.33, 93.14, 42.63, 64.29"),
         ("trained, examples of the gym", "{conductor}:examples={here}/gym-examples.toml", "88.20, 92.31, 42.60, 58.32"),
     ),
-    "The paper trains with the examples; here a Conductor that was trained with none is shown them at evaluation. No "
-    "difference is seen, but in length. An untrained model of 135 million weights wrote no valid workflow without a "
-    "grammar, with no examples, these or those (60 questions each).",
+    "The paper trains with the examples; here a Conductor that was trained with none is shown them at evaluation, "
+    "which confuses it: fewer of its workflows are valid. An untrained model of 135 million weights wrote no valid "
+    "workflow without a grammar, with no examples, these or those (60 questions each).",
     options=("--set", "conductor.reasks=0"),
 )
 
