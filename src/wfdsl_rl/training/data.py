@@ -246,10 +246,7 @@ class FirstRounds:
         return self._known[1]
 
     async def _second_rounds(self, rows: Sequence[Row]) -> list[Row]:
-        @cache
-        def kept(step: int) -> list[Row]:
-            return read_samples(self._samples / f"step-{step:06d}.jsonl.gz")
-
+        kept = cache(lambda step: read_samples(self._samples / f"step-{step:06d}.jsonl.gz"))
         seen, made = Counter[int](), []
         for row in rows:
             place, first = seen[row["row"]], row["revises"]

@@ -14,6 +14,7 @@ import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
@@ -127,9 +128,7 @@ def shape_of(model: str) -> dict[str, Any] | None:
     """The config.json of a model on this machine; None if there is none."""
     path = Path(model) / "config.json"
     if not Path(model).exists() and model.count("/") <= 1 and find_spec("huggingface_hub") is not None:
-        from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (an optional package)
-
-        path = Path(str(try_to_load_from_cache(model, "config.json")))
+        path = Path(str(import_module("huggingface_hub").try_to_load_from_cache(model, "config.json")))
     if not path.is_file():
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -222,11 +221,7 @@ def _missing(setup: Setup) -> Iterator[str]:
 
 
 def _found_gpus() -> int:
-    if find_spec("torch") is None:
-        return 0
-    import torch  # noqa: PLC0415  (a dry run works without it)
-
-    return int(torch.cuda.device_count())
+    return 0 if find_spec("torch") is None else int(import_module("torch").cuda.device_count())
 
 
 async def _workers(pool: Pool) -> list[str]:

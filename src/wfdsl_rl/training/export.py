@@ -77,9 +77,7 @@ def export(folder: Path, out: Path, *, gguf: Precision | None = None, say: Calla
             (made / TRAINING_COST).write_text(json.dumps(asdict(cost)) + "\n", encoding="utf-8")
         for weights in made.glob("*.safetensors"):  # safetensors makes them readable for the owner only
             weights.chmod((made / CARD).stat().st_mode)
-        if out.exists():
-            out.rmdir()
-        made.rename(out)
+        made.rename(out)  # an empty folder is replaced
     say(f"{source} -> {out}: {network.num_parameters():,} weights, prompt {trained.prompt.name}")
     say(f"ask it:   wfdsl solve --conductor {out} -q QUESTION")
     say(f"serve it: see {out / CARD}")

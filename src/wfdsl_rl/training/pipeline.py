@@ -128,8 +128,7 @@ def _run(setup: Setup, name: str, model: str) -> None:
     train(setup, name, model, checkpoint=checkpoint)
     gc.unfreeze()  # vLLM in this process freezes all that there is when it starts, which would keep the trainer
     gc.collect()  # trainers refer to themselves, and the next stage needs their memory
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    torch.cuda.empty_cache()  # of nothing, without a GPU
     if "wandb" in setup.train.trl.get("report_to", ()):  # else the next stage would add to this one's curves
         import_module("wandb").finish()
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from wfdsl.errors import UsageError
@@ -51,7 +50,7 @@ def share_prompts(model: Any) -> None:
         found = scored(**_after(past, rows), labels=labels[:, begin:], fused_lm_head=True)
         for name, value in list(found.items()):
             if value.ndim == labels.ndim:  # the columns of the prompts: nothing, as in TRL
-                found[name] = pad(value, (begin, 0))[which]
+                found[name] = torch.nn.functional.pad(value, (begin, 0))[which]
         return found
 
     @functools.wraps(type(model).generate)
@@ -81,10 +80,7 @@ def _beginnings_first(rows: Tensor, end: int) -> Tensor:
 
 
 def _past_of(forward: Any, rows: Tensor) -> Any:
-    """Keys and values, for all rows, of what is computed once; None if no two rows agree.
-
-    These are the rows themselves if some are equal, and otherwise the beginning that is worth most.
-    """
+    """Keys and values, for all rows, of these if some are equal, or of the beginning worth most; None if none agree."""
     if not rows.numel():  # of nothing, `unique` has no answer
         return None
     ordered = torch.unique(rows, dim=0)  # neighbours have the longest beginnings in common
@@ -107,9 +103,4 @@ def _after(past: Any, rows: Tensor) -> dict[str, Any]:
     """What the model is asked about rows of ids and mask, whose first columns are in the past."""
     begin, (ids, mask) = 0 if past is None else past.get_seq_length(), rows.unbind(-1)
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    return {
-        "input_ids": ids[:, begin:],
-        "attention_mask": mask,
-        "position_ids": positions[:, begin:],
-        _CACHE: past,
-    }
+    return {"input_ids": ids[:, begin:], "attention_mask": mask, "position_ids": positions[:, begin:], _CACHE: past}

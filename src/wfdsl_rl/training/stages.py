@@ -97,7 +97,6 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
     folder = setup.folder(stage)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model)
-
     sampled = partial(rejection_sampled, setup, stage, (tokenizer, network))
     count = sft.max_steps * sft.batch_size
     rows = setup.processes.on_first(sampled if sft.samples else partial(read_rows, Path(sft.rows)))[:count]
