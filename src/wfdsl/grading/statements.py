@@ -194,31 +194,24 @@ def _verb(clause: list[Token]) -> int:
 
 
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
-    """The letters that a clause states, by letter or by option, with those that are added to it."""
-    is_told, at = _types(clauses[0]) & {"LABEL", "HEAD"}, _verb(clauses[0]) + 1
+    """The letters that a clause states, by letter or by option, with those that are added to it; "" if they differ."""
+    is_told, at = bool(_types(clauses[0]) & {"LABEL", "HEAD"}), _verb(clauses[0]) + 1
     added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
     clause = list(chain(clauses[0], *added))
-    named = {_LETTERS[token] for token in clause if token.type == "OPTION"}
-    letters = {_LETTERS[token] for token in clause if token.type == "LETTER"}
+    letters, named = ({_LETTERS[token] for token in clause if token.type == kind} for kind in ("LETTER", "OPTION"))
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
     if is_told and not letters:
         named = named or _options_in(text[clause[0].start_pos : clause[-1].end_pos], asked)
         letters = named if len(named) == 1 else {one.value for one in others[:1] if re.fullmatch("[A-Z]", one)}
-    elif (
-        not is_told
-        and others
-        and asked.choices
-        and re.search(rf"\b[{''.join(letters)}]\b(?! [a-z])", asked.question.partition("\n")[0])
-    ):
+    is_letter_alone = not others or (at and _types(clause[at:][:1]) == {"LETTER"})
+    symbols = re.findall(r"\b[A-Z]\b(?! [a-z])", asked.question.partition("\n")[0]) if asked.choices else []
+    if not letters or not (is_told or named or is_letter_alone) or (not is_told and others and letters & {*symbols}):
         return None
-    if named - letters:
-        return Statement(sentence, "")
-    is_stated = is_told or named or not others or (at and _types(clause[at:][:1]) == {"LETTER"})
-    return Statement(sentence, ", ".join(sorted(letters))) if letters and is_stated else None
+    return Statement(sentence, "" if named - letters else ", ".join(sorted(letters)))
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
-    """The option or text that prose affirms, from the last `but` or `so` on after which something is named."""
+    """The option or text that prose affirms, or denies where the question asks which option is not so."""
     parts: list[list[str]] = [[]]
     denied: list[str] = []
     for sentence in sentences:
@@ -229,13 +222,14 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
                 is_affirmed = doubt is None or (doubt.lower() in _BOUNDS and doubt is not clause[0])  # up to a bound
                 end = doubt.start_pos if doubt and is_affirmed else clause[-1].end_pos
                 (parts[-1] if is_affirmed else denied).append(sentence[clause[0].start_pos : end])
-    whole, known = " ".join(sentences), words_of(asked.question)
     if asked.kind == "choice":
-        letter = _affirmed_option(parts, denied, asked)
-        return Statement(whole, letter, is_claim=True) if letter else None
-    start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
-    claim = "\n".join(chain.from_iterable(parts[start:]))
-    return Statement(whole, claim, is_claim=True) if claim else None
+        is_denied = denied and _NOT.search(asked.question.partition("\n")[0])
+        claim = _affirmed_option([denied] if is_denied else parts, asked)
+    else:
+        known = words_of(asked.question)
+        start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
+        claim = "\n".join(chain.from_iterable(parts[start:]))
+    return Statement(" ".join(sentences), claim, is_claim=True) if claim else None
 
 
 def _listed(part: list[list[Token]]) -> list[list[Token]]:
@@ -250,25 +244,17 @@ def _listed(part: list[list[Token]]) -> list[list[Token]]:
     return joined
 
 
-def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) -> str:
-    """The letter of the option that prose affirms, or denies where the question asks what is not so.
+def _affirmed_option(parts: list[list[str]], asked: Asked) -> str:
+    """The letter of the option that the last part names alone in a clause: the first such one, or of numbers the last.
 
-    It is named alone: by the last part, by all of them, or as the only one that is not denied; else first. Where no
-    option is named by all its own words, most of them are enough.
+    Where no option is named by all its own words, most of them are enough.
     """
-    if denied and _NOT.search(asked.question.partition("\n")[0]):
-        parts, denied = [denied], list(chain.from_iterable(parts))
     is_number = all(map(re.compile(r"\d").search, asked.choices))
     for least in (1, 0.5):
-        named = [[_options_in(claim, asked, least, is_number=is_number) for claim in part] for part in parts]
-        every = {letter for part in named for one in part for letter in one}
-        alone = [[min(one) for one in part if len(one) == 1] for part in named]
-        out = {letter for claim in denied for letter in _options_in(claim, asked, least)}
-        singles = list(chain.from_iterable(alone))
-        one = singles[-1:] if is_number else singles[:1]
-        trusted = (*map(set, reversed(alone[1:])), set(singles), every - out, set(one))
-        if found := next((part for part in trusted if len(part) == 1), None):
-            return min(found)
+        for part in reversed(parts):
+            named = (_options_in(claim, asked, least, is_number=is_number) for claim in part)
+            if alone := [min(one) for one in named if len(one) == 1]:
+                return alone[-1 if is_number else 0]
     return ""
 
 
@@ -333,17 +319,15 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
 
 
 def _options_in(clause: str, asked: Asked, least: float = 1, *, is_number: bool = False) -> set[str]:
-    """The letters of the options of which a clause has the largest share of their own words, if it is not too small.
+    """The letters of the options that a clause has in full, or at least this share of their own words.
 
     Of several numbers, the last one.
     """
     if named := [_LETTERS[sign] for sign in re.findall(r"[\ue100-\ue119]", clause)]:
         return set(named[-1 if is_number else 0 :])
     said = stems(clause)
-    shares = [len(words & said) / len(words) for _, words in _distinct(asked)]
-    most = max(least, *shares, 0)
-    best = [one for one, share in zip(_distinct(asked), shares, strict=True) if share >= most]
-    return {letter for letter, words in best if not any(words < others for _, others in best)}
+    found = [(letter, words) for letter, words in _distinct(asked) if len(words & said) >= least * len(words)]
+    return {letter for letter, words in found if not any(words < others for _, others in found)}
 
 
 @lru_cache(maxsize=64)
