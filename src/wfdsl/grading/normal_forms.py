@@ -74,9 +74,11 @@ _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
     "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}",
     "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}",
-    "Ω": r"\Omega ", "λ": r"\lambda ", "、": ",", "，": ",", "；": ";",
+    "⟨": "(", "⟩": ")", "Ω": r"\Omega ", "λ": r"\lambda ", "、": ",", "，": ",", "；": ";",
 })  # fmt: skip
-_TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
+_TEXT = re.compile(
+    r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{((?:[^{}]|\^\{\d\})*)\}(\^\{?[23]\}?)?"
+)
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
 _WRAPPED = r"\\(?:mathbf|boldsymbol|bm|(?:und|ov)erline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
 _SIGNS = {"le": "≤", "ge": "≥", "ne": "≠", "lt": "<", "gt": ">", "<": "≤", ">": "≥"}
@@ -92,6 +94,10 @@ _HOURS = (
 )
 _SPELLINGS = _compiled(
     _HOURS,
+    (
+        rf"(?<=[\w}})])\s*\(({'|'.join(sorted(map(re.escape, _KNOWN), key=len, reverse=True))})(\^?\{{?[23²³]\}}?)?\)$",
+        r" \1\2",
+    ),
     (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
     (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
     (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
@@ -101,6 +107,8 @@ _SPELLINGS = _compiled(
     (r"\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|[`~]|(?<!\\)\\ ", ""),
     (r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}"),
     (r"\\[dtc]frac", r"\\frac"),
+    (r"\\langle(?![a-z])", "("),
+    (r"\\rangle(?![a-z])", ")"),
     (_WRAPPED, r"\1"),
     (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
     (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
@@ -145,6 +153,7 @@ _IN_WORDS = _compiled(
         lambda m: f"({m[2]}, {m[3]})" if m[1] else f"[{m[2]}, {m[3]}]",
     ),
     (r"([a-z])は([-−]?\d+)より大きく([-−]?\d+)より小さい", r"\2 < \1 < \3"),
+    (r"(?<![a-zA-Z\\])([b-hj-z])(?:\s+(?:is|equals)\s+|\s?(?:が|は|等于|为|是)\s?)(?=[-−+]?\d)", r"\1 = "),
 )
 _EMPTY = re.compile(
     r"(?i)\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
@@ -296,7 +305,9 @@ def _parts(text: str) -> list[str]:
 def _matrix(text: str) -> Group | None:
     found = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", text, re.DOTALL)
     rows = re.split(r"\\\\(?:\[[^\]]*\])?", found[2]) if found else []
-    cells = (tuple(_value(cell.strip()) for cell in row.split("&")) for row in rows if row.strip())
+    cells = [tuple(_value(cell.strip()) for cell in row.split("&")) for row in rows if row.strip()]
+    if len(cells) > 1 and all(len(row) == 1 for row in cells):  # a vector
+        return Group("()", tuple(chain.from_iterable(cells)))
     return Group("[]", tuple(Group("[]", row) for row in cells)) if found else None
 
 
@@ -402,6 +413,7 @@ def in_unit(number: Number, asked: str) -> Number:
 def _without_unit(text: str) -> str:
     r"""`16\pi\text{ cm}^2` is `16\pi`; words alone after an expression are its unit."""
     found = re.search(
-        r"(?<=[\w})])(?:\s*\\(?:text|mathrm|rm|mbox)\s*\{([^{}]*)\}|\s+([a-z ]{2,}))(?:\^\{?[23]\}?)?[\s.]*$", text
+        r"(?<=[\w})])(?:\s*\\(?:text|mathrm|rm|mbox)\s*\{((?:[^{}]|\^\{\d\})*)\}|\s+([a-z ]{2,}))(?:\^\{?[23]\}?)?[\s.]*$",
+        text,
     )
     return text[: found.start()].strip() if found and _unit(found[1] or found[2], is_apart=True) else text

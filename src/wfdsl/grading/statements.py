@@ -29,7 +29,7 @@ LONGEST_TAIL = 20_000
 LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
 _MARKUP = re.compile(
-    r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~"
+    r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~|[「」『』]"
 )
 _TAGGED = re.compile(
     r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
@@ -41,7 +41,7 @@ _DOUBT = (
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
     r"\((?=.*[=✓✔])|.*\bwould have\b"
-    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
@@ -49,6 +49,8 @@ _ASIDE = re.compile(
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
 _EQUATION = re.compile(r"[a-zλμθ][₁-₉]?\s?=\s?[^a-z=,]+$")
+_FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
+"""A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
@@ -81,6 +83,7 @@ _INITIAL = re.compile(
     r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
+_FULL_WIDTH |= {ord("⟨"): "(", ord("⟩"): ")"}
 
 
 class Statement(NamedTuple):
@@ -217,8 +220,10 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     for sentence in sentences:
         for at, part in enumerate(_parts(_tokens(sentence, asked))):
             parts += [[]] * (at > 0)
+            doubt = None
             for clause in _listed(part) if asked.kind == "choice" else part:
-                doubt = next((token for token in clause if token.type in _DOUBTS), None)
+                if not (doubt and clause[0].lower() == "or"):
+                    doubt = next((token for token in clause if token.type in _DOUBTS), None)
                 is_affirmed = doubt is None or (doubt.lower() in _BOUNDS and doubt is not clause[0])  # up to a bound
                 end = doubt.start_pos if doubt and is_affirmed else clause[-1].end_pos
                 (parts[-1] if is_affirmed else denied).append(sentence[clause[0].start_pos : end])
@@ -265,8 +270,9 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """
     asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
     wanted = words_of(re.findall(r"[^.。!\n]*\S", asked.question.strip() or "?")[-1])
-    for at in range(len(sentences) - 1, -1, -1):
-        is_headed = at and asides[at - 1] and " " not in sentences[at - 1]  # by `Check:`
+    last = 0 if sentences and _FIRST_VALUE.fullmatch(sentences[0]) else len(sentences) - 1
+    for at in range(last, -1, -1):
+        is_headed = at and asides[at - 1] and not re.search("[ 、,]", sentences[at - 1])  # by `Check:`
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
@@ -311,7 +317,8 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
         return ""
     end = start = new[-1]
     while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
-        if text[part[end].end_pos : part[end + 1].start_pos].strip():
+        between = text[part[end].end_pos : part[end + 1].start_pos].strip()
+        if between or (re.match("[a-zA-Z]", part[end]) and not part[end + 1].isascii()):  # `1.2 km 進む`
             break
         end += 1
     value = text[part[start].start_pos : part[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
