@@ -127,6 +127,7 @@ _SPELLINGS = _compiled(
     (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
     (r"\*\*", "^"),
     (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
+    (r"^\\?\{\s*[a-z]\s*(?:\\in\s*(?:\\mathbb\{?)?R\}?\s*)?(?:\||\\mid|:)\s*(.+?)\\?\}$", r"\1"),
     (r"^(?:\\mathbb\{?R\}?|(?:\\text\{)?all (?:reals?|(?:real )?numbers)\}?)$", r"(-\\infty,\\infty)"),
     (r"\^(?:\((-?\d+)\)|(-?\d+))", r"^{\1\2}"),
     (r"[\s.,;:]+$", ""),
@@ -137,22 +138,40 @@ _REPEATED = (
     r"\((?=[≈~約约\d])[^()\n]{1,40}\)"
 )
 """A value with another spelling of it in brackets: `54 metres (0.054 km)` and `1.5 (3/2)`."""
+_LIMIT = r"[-−]?\d+(?:[./]\d+)?"
+_BRACKETS = {
+    **dict.fromkeys(("greater than or equal to", "at least", "大于或等于", "大于等于", "不小于", "以上"), "["),
+    **dict.fromkeys(("less than or equal to", "at most", "小于或等于", "小于等于", "不大于", "以下"), "]"),
+    **dict.fromkeys(("greater than", "more than", "大于", "より大きく", "より大きい"), "("),
+    **dict.fromkeys(("less than", "小于", "より小さく", "より小さい", "未満"), ")"),
+}
+_FROM = rf"(?:from|between) ({_LIMIT}|\w+) (?:to|and) ({_LIMIT}|\w+)"
+_ENDS = r",?(?: with| both)*(?: end ?points?| ends)?"
+_BOUND = rf"({'|'.join(_BRACKETS)})\s?({_LIMIT})"
+
+
+def _interval_of(found: re.Match[str]) -> str:
+    """The interval of one or two bounds that are compared in words."""
+    low, high = "(-∞", "∞)"
+    for word, number in zip(found.groups()[::2], found.groups()[1::2], strict=True):
+        bracket = _BRACKETS.get(word, "")
+        low = bracket + number if bracket in ("(", "[") else low
+        high = number + bracket if bracket in (")", "]") else high
+    return f"{low}, {high}"
+
+
 _IN_WORDS = _compiled(
     _HOURS,
-    (r"\b(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分", r"\1:\2"),
     (r"\b(\d+) in base[- ](\w+)", lambda found: f"{found[1]}_{{{in_figures(found[2])}}}"),
     (_REPEATED, r"\1"),
     (r"\b(\d{1,3}) (?:in|out of) (\d{1,3})(?=\s*(?:[,.;)]|$|chance))", r"\1/\2"),
     (r"(?:the )?square root of (\d+)", r"√\1"),
-    (
-        r"(?:(?:all|every) (?:real )?(?:numbers? )?)?\b([a-z]) (?:is )?(?:less|(gr)eater) than (?=[-−\d])",
-        lambda m: f"{m[1]} {'>' if m[2] else '<'} ",
-    ),
-    (
-        r"\b(?:closed|(open)) interval from (\S+) to ([-−]?\w+(?:\.\d+)?)",
-        lambda m: f"({m[2]}, {m[3]})" if m[1] else f"[{m[2]}, {m[3]}]",
-    ),
-    (r"([a-z])は([-−]?\d+)より大きく([-−]?\d+)より小さい", r"\2 < \1 < \3"),
+    (rf"({_LIMIT})\s?(より大き[くい]|より小さ[くい]|以上|以下|未満)、?", r"\2\1"),
+    (rf"(?:\b[a-z]\s?(?:is |は)?)?{_BOUND}[\s,、]*(?:and |且|并且)?\s?(?:[a-z] )?(?:is )?{_BOUND}", _interval_of),
+    (rf"(?:(?:all|every) (?:real )?(?:numbers? )?)?\b[a-z]\s?(?:is |は)?{_BOUND}", _interval_of),
+    (rf"open interval {_FROM}|{_FROM}{_ENDS} exclu(?:ded|sive)", r"(\1\3, \2\4)"),
+    (rf"closed interval {_FROM}|{_FROM}{_ENDS} inclu(?:ded|sive)", r"[\1\3, \2\4]"),
+    (rf"(?<=\d),? (?:except|but not|other than)(?: at| for)? (?:([a-z]) = )?(?={_LIMIT})", ", x ≠ "),
     (r"(?<![a-zA-Z\\])([b-hj-z])(?:\s+(?:is|equals)\s+|\s?(?:が|は|等于|为|是)\s?)(?=[-−+]?\d)", r"\1 = "),
 )
 _EMPTY = re.compile(
@@ -275,11 +294,30 @@ def _value(text: str) -> Value:
     return _without_unit(text) if found is None else found
 
 
-def _several(text: str) -> Group | None:
+def _several(text: str) -> Value | None:
     """Values that commas, `and`, `or`, a plus or minus or a union join."""
-    if len(parts := _parts(text)) > 1:
+    parts = _parts(text)
+    out = [part for part in parts if re.fullmatch(r"\(?[a-z]\s?≠[^=]+", part)]
+    if 0 < len(out) < len(parts):
+        return _without([part for part in parts if part not in out], [_number(part.split("≠")[1]) for part in out])
+    if len(parts) > 1:
         return _set(parts)
     return _set([text.replace("\\pm", sign) for sign in "+-"]) if "\\pm" in text else None
+
+
+def _without(parts: list[str], points: list[Number | None]) -> Value:
+    """What `x ≥ 2, x ≠ 5` says: values, and of intervals what is beside these points."""
+    value = _set(parts) if len(parts) > 1 else _value(parts[0])
+    pieces = [value]
+    for point in filter(None, points):
+        for at, piece in enumerate(pieces):
+            low, high = piece.items if isinstance(piece, Group) and len(piece.form) == 2 else (point, point)
+            ends = [one.value if isinstance(one, Number) else None for one in (low, high)]
+            if (ends[0] is None or ends[0] < point.value) and (ends[1] is None or point.value < ends[1]):
+                beside = Group(piece.form[0] + ")", (low, point)), Group("(" + piece.form[1], (point, high))
+                pieces[at : at + 1] = beside
+                break
+    return Group("set", tuple(pieces)) if len(pieces) > 1 else value
 
 
 def _set(parts: list[str]) -> Group:
@@ -348,6 +386,8 @@ def _interval(sides: list[str], signs: str) -> Group:
         sides, signs = [r"-\infty", *sides], "<" + signs
     elif len(sides) == 2 and _VARIABLE.fullmatch(sides[1]):
         sides, signs = [*sides, r"\infty"], signs + "<"
+    if signs == "≠" and _VARIABLE.fullmatch(sides[0]):
+        return _without([r"(-\infty,\infty)"], [_number(sides[1])])
     if len(sides) != 3 or not _VARIABLE.fullmatch(sides[1]) or not set(signs) <= set("<≤"):
         return Group(f"relation {signs}", tuple(sides))
     form = ("(" if signs[0] == "<" else "[") + (")" if signs[-1] == "<" else "]")
@@ -412,8 +452,5 @@ def in_unit(number: Number, asked: str) -> Number:
 
 def _without_unit(text: str) -> str:
     r"""`16\pi\text{ cm}^2` is `16\pi`; words alone after an expression are its unit."""
-    found = re.search(
-        r"(?<=[\w})])(?:\s*\\(?:text|mathrm|rm|mbox)\s*\{((?:[^{}]|\^\{\d\})*)\}|\s+([a-z ]{2,}))(?:\^\{?[23]\}?)?[\s.]*$",
-        text,
-    )
-    return text[: found.start()].strip() if found and _unit(found[1] or found[2], is_apart=True) else text
+    found = re.search(rf"(?<=[\w}})])(?:\s*{_TEXT.pattern}|\s+([a-z ]{{2,}})(?:\^\{{?[23]\}}?)?)[\s.]*$", text)
+    return text[: found.start()].strip() if found and _unit(found[1] or found[3], is_apart=True) else text

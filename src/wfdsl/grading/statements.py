@@ -80,7 +80,7 @@ _DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<
 """Before a box: what denies it, or makes it a part of the answer."""
 _INITIAL = re.compile(
     r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z"
-    r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)(?=\.))[A-Z]?\.\Z"
+    r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|vs?)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
 _FULL_WIDTH |= {ord("⟨"): "(", ord("⟩"): ")"}
@@ -347,7 +347,7 @@ def _distinct(asked: Asked) -> list[tuple[str, frozenset[str]]]:
 
 def _with_options(text: str, choices: tuple[str, ...]) -> str:
     """A text whose options in full are single private characters, so that nothing in them is read."""
-    text = text.replace("−", "-")
+    text = normalize("NFKC", text).replace("−", "-")
     for letter, option in sorted(enumerate(choices[:26]), key=lambda one: -len(one[1])):
         parts = re.findall(r"[^\W_]+|[^\w\s$\\{}*`\"“”]", normalize("NFKC", option).replace("−", "-").strip(" .。"))
         if parts:
