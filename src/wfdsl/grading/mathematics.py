@@ -29,6 +29,8 @@ async def grade_math(gold: str, answer: str, *, question: str = "", processes: M
         return Verdict("right", answer, f"{given} is the gold answer", rule="the same spelling")
     if isinstance(wanted, Number) and isinstance(given, str):
         given = read(re.sub(r"(?<=\d)(?=[a-zA-Z]\W*$)", " ", answer))  # `24g`
+    if isinstance(_named(wanted)[1], str) and "=" in gold and re.fullmatch(r"(?![a-z]\()[^=]+=[^=]+", clean(answer)):
+        given = clean(answer)
     check = _Check(question, processes)
     is_same = await check.same(wanted, given)
     outcome: Outcome = "right" if is_same else "unjudged" if check.unjudged else "wrong"
@@ -47,8 +49,8 @@ class _Check:
     async def same(self, gold: Value, answer: Value) -> bool:
         """Whether two normal forms are equal."""
         (name, gold), (other, answer) = _named(gold), _named(answer)
-        if name and isinstance(answer, str) and "=" in answer:
-            return await self._expressions(f"{name} = {gold}", answer)
+        if isinstance(gold, str) and isinstance(answer, str) and "=" in answer:
+            return await self._expressions(f"{name} = {gold}" if name else gold, answer)
         if name and other and name != other:
             return False
         if isinstance(gold, Group) or isinstance(answer, Group):

@@ -16,15 +16,19 @@ from unicodedata import normalize
 LONGEST = 1_000
 """How many characters an answer may have: our choice."""
 _UNITS = {
-    "length": "km 1000 kilometer 千米 公里 キロメートル キロ|m 1 meter 米 メートル|"
-    "mm 1/1000 millimeter 毫米 ミリメートル|cm 1/100 centimeter 厘米 センチメートル センチ|"
+    "length": "m 1 meter 米 メートル|km 1000 千米 公里 キロメートル キロ|mm 1/1000 毫米 ミリメートル|"
+    "cm 1/100 厘米 センチメートル センチ|"
     "mi 1609344/1000 mile|in 254/10000 inch inches|ft 3048/10000 foot feet|yd 9144/10000 yard",
-    "mass": "kg 1000 kilogram 千克 公斤 キログラム|g 1 gram 克 グラム|mg 1/1000 milligram|t 1000000 tonne 吨 トン|"
+    "mass": "g 1 gram 克 グラム|kg 1000 千克 公斤 キログラム|t 1000000 tonne 吨 トン|"
     "lb 45359237/100000 lbs pound|oz 28349523125/1000000000 ounce",
     "time": "s 1 sec second 秒|min 60 minute 分钟 分|h 3600 hr hrs hour 小时 時間|d 86400 day 天 日|week 604800|"
     "year 31536000",
-    "volume": "l 1 L liter 升 リットル|ml 1/1000 mL milliliter 毫升 ミリリットル",
+    "volume": "l 1 L liter 升 リットル|ml 1/1000 毫升 ミリリットル",
     "energy": "J 1 joule|kWh 3600000 kilowatt-hour",
+    "power": "W 1 watt",
+    "force": "N 1 newton",
+    "pressure": "Pa 1 pascal",
+    "frequency": "Hz 1 hertz",
     "dollars": "$ 1 dollar usd 美元 ドル|cent 1/100 ¢",
     "euros": "€ 1 euro eur 欧元 ユーロ",
     "pounds": "£ 1",
@@ -38,6 +42,18 @@ _KNOWN = {
     for dimension, units in _UNITS.items()
     for words in units.split("|")
     for name in (words.split()[0], *words.split()[2:])
+}
+_PREFIXES = {
+    "k": ("kilo", 10**3),
+    "M": ("mega", 10**6),
+    "c": ("centi", Fraction(1, 100)),
+    "m": ("milli", Fraction(1, 1000)),
+}
+_KNOWN |= {
+    (sign if len(name) < 3 else word) + name: (dimension, size * factor, sign + first)
+    for name, (dimension, size, first) in _KNOWN.items()
+    for sign, (word, factor) in _PREFIXES.items()
+    if first in ("m", "g", "l", "J", "W", "N", "Pa", "Hz") and name.isascii()
 }
 """The units of each dimension, with their sizes and names. What is not exact in another unit has one of its own."""
 _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
@@ -147,6 +163,8 @@ _BRACKETS = {
 }
 _FROM = rf"(?:from|between) ({_LIMIT}|\w+) (?:to|and) ({_LIMIT}|\w+)"
 _ENDS = r",?(?: with| both)*(?: end ?points?| ends)?"
+_ALL = r"all (?:real )?(?:numbers?|values|x)(?: of x)?"
+_NAME = r"(?<![a-zA-Z])[a-z]\s?(?:(?:is|must be|has to be|can be) |は)?"
 _BOUND = rf"({'|'.join(_BRACKETS)})\s?({_LIMIT})"
 
 
@@ -164,14 +182,22 @@ _IN_WORDS = _compiled(
     _HOURS,
     (r"\b(\d+) in base[- ](\w+)", lambda found: f"{found[1]}_{{{in_figures(found[2])}}}"),
     (_REPEATED, r"\1"),
-    (r"\b(\d{1,3}) (?:in|out of) (\d{1,3})(?=\s*(?:[,.;)]|$|chance))", r"\1/\2"),
-    (r"(?:the )?square root of (\d+)", r"√\1"),
+    (
+        rf"\b(\d{{1,3}}|{_WORD})[ -](?:in|out of)[ -](\d{{1,3}}|{_WORD})(?=\s*(?:[,.;)]|$|chance))",
+        lambda found: in_figures(f"{found[1]}/{found[2]}"),
+    ),
+    (r"\ban? (third|quarter|fifth|sixth|eighth|tenth)(?= of\b| chance|\s*[,.;)]|$)", lambda m: f"1/{_PARTS[m[1]]}"),
+    (r"(?:(\d+) times )?(?:the )?square root of (\d+)", r"\1√\2"),
+    (
+        r"(午後|下午|晚上)?(?:午前|上午|早上)?(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分",
+        lambda m: f"{m[2]}:{m[3]}{' pm' * bool(m[1])}",
+    ),
     (rf"({_LIMIT})\s?(より大き[くい]|より小さ[くい]|以上|以下|未満)、?", r"\2\1"),
-    (rf"(?:\b[a-z]\s?(?:is |は)?)?{_BOUND}[\s,、]*(?:and |且|并且)?\s?(?:[a-z] )?(?:is )?{_BOUND}", _interval_of),
-    (rf"(?:(?:all|every) (?:real )?(?:numbers? )?)?\b[a-z]\s?(?:is |は)?{_BOUND}", _interval_of),
-    (rf"open interval {_FROM}|{_FROM}{_ENDS} exclu(?:ded|sive)", r"(\1\3, \2\4)"),
+    (rf"(?:{_NAME})?{_BOUND}[\s,、]*(?:and |且|并且)?\s?(?:[a-z] )?(?:is )?{_BOUND}", _interval_of),
+    (rf"(?:(?:all|every) (?:real )?(?:numbers? )?)?{_NAME}{_BOUND}", _interval_of),
+    (rf"(?:open interval|strictly) {_FROM}|{_FROM}{_ENDS} exclu(?:ded|sive)", r"(\1\3, \2\4)"),
     (rf"closed interval {_FROM}|{_FROM}{_ENDS} inclu(?:ded|sive)", r"[\1\3, \2\4]"),
-    (rf"(?<=\d),? (?:except|but not|other than)(?: at| for)? (?:([a-z]) = )?(?={_LIMIT})", ", x ≠ "),
+    (rf"(?:(?<=\d)|{_ALL}),? (?:except|but not|other than)(?: at| for)? (?:[a-z] = )?(?={_LIMIT})", ", x ≠ "),
     (r"(?<![a-zA-Z\\])([b-hj-z])(?:\s+(?:is|equals)\s+|\s?(?:が|は|等于|为|是)\s?)(?=[-−+]?\d)", r"\1 = "),
 )
 _EMPTY = re.compile(
@@ -327,7 +353,7 @@ def _set(parts: list[str]) -> Group:
 
 
 def _time(text: str) -> Group | None:
-    if found := re.fullmatch(r"(\d+)\s?[:点时時]\s?(\d+)(?:\s?分)?(?:\s*([ap])\.?m\.?)?", text, re.IGNORECASE):
+    if found := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", in_signs(text), re.IGNORECASE):
         hour, half = int(found[1]), f"{found[3].lower()}m" if found[3] else "pm" if int(found[1]) > 12 else ""
         hour -= 12 * (hour > 12 and half == "pm")
         return Group(":", (Number(Fraction(hour)), Number(Fraction(found[2])), *([Words(half)] if half else [])))
@@ -377,7 +403,9 @@ def _related(text: str) -> Value | None:
     return _value(sides[-1]) if is_value else text
 
 
-def _interval(sides: list[str], signs: str) -> Group:
+def _interval(sides: list[str], signs: str) -> Value:
+    if signs == "≠" and _VARIABLE.fullmatch(sides[0]):
+        return _without([r"(-\infty,\infty)"], [_number(sides[1])])
     if signs[0] in ">≥":
         sides, signs = sides[::-1], signs[::-1].translate({ord(">"): "<", ord("≥"): "≤"})
     if len(sides) == 2 and re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):
@@ -386,8 +414,6 @@ def _interval(sides: list[str], signs: str) -> Group:
         sides, signs = [r"-\infty", *sides], "<" + signs
     elif len(sides) == 2 and _VARIABLE.fullmatch(sides[1]):
         sides, signs = [*sides, r"\infty"], signs + "<"
-    if signs == "≠" and _VARIABLE.fullmatch(sides[0]):
-        return _without([r"(-\infty,\infty)"], [_number(sides[1])])
     if len(sides) != 3 or not _VARIABLE.fullmatch(sides[1]) or not set(signs) <= set("<≤"):
         return Group(f"relation {signs}", tuple(sides))
     form = ("(" if signs[0] == "<" else "[") + (")" if signs[-1] == "<" else "]")

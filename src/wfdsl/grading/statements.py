@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
@@ -40,7 +40,7 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\((?=.*[=✓✔])|.*\bwould have\b"
+    r"\((?=.*[=✓✔])|.*\b(?:would have|as (?:it should|expected|required))\b"
     r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
@@ -48,7 +48,8 @@ _ASIDE = re.compile(
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
-_EQUATION = re.compile(r"[a-zλμθ][₁-₉]?\s?=\s?[^a-z=,]+$")
+_EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
+_INDEXED = re.compile(r"[a-z](?:[₁-₉]|_\d)\s?=[^=]+$")
 _FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
 """A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
@@ -285,6 +286,9 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
             clause = valued[-1]
             value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
             named = [token for token in chain.from_iterable(valued) if _EQUATION.match(token)]
+            if _INDEXED.match(value):  # a line each
+                lines = (one.strip(" *•-") for one in reversed(sentences[:at]))
+                named = [re.sub(r"\s*≈.*", "", one) for one in (*takewhile(_INDEXED.match, lines), *named)]
             if len(named) > 1 and _EQUATION.match(value):
                 value = ", ".join(named)  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
@@ -317,6 +321,8 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
         return ""
     end = start = new[-1]
     while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
+        if part[end + 1].lower().endswith("ed") or text[part[end].end_pos - 1] in ")]":
+            break
         between = text[part[end].end_pos : part[end + 1].start_pos].strip()
         if between or (re.match("[a-zA-Z]", part[end]) and not part[end + 1].isascii()):  # `1.2 km 進む`
             break
