@@ -68,7 +68,8 @@ class _Check:
         if not isinstance(gold, Group) or not isinstance(answer, Group):
             return False
         if gold.form == "()" and answer.form == "set" and len({_named(item)[0] for item in answer.items} - {""}) > 1:
-            answer = Group("()", tuple(_named(item)[1] for item in answer.items))  # `x = 3, y = 2`
+            named = sorted(map(_named, answer.items), key=lambda one: one[0] if one[0] in "xyz" else "")
+            answer = Group("()", tuple(value for _, value in named))  # `x = 3, y = 2`
         if gold.form != answer.form:
             return False
         left, is_time = list(answer.items), gold.form == ":"  # which may leave out whether it is before noon

@@ -55,6 +55,7 @@ _KNOWN |= {
     for sign, (word, factor) in _PREFIXES.items()
     if first in ("m", "g", "l", "J", "W", "N", "Pa", "Hz") and name.isascii()
 }
+_CJK_UNIT = re.compile("|".join(sorted((name for name in _KNOWN if name[0] > "\u3000"), key=len, reverse=True)))
 """The units of each dimension, with their sizes and names. What is not exact in another unit has one of its own."""
 _SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _SCALES |= {"十": 10, "百": 100, "千": 1000, "万": 10**4, "亿": 10**8, "億": 10**8}
@@ -442,6 +443,8 @@ def _number(text: str) -> Number | None:
 
 def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
+    if (unit := _CJK_UNIT.match(rest.strip())) and not rest.strip()[unit.end() :].isascii():
+        rest = unit[0]  # and not the words that follow it without a space
     rest = re.sub(r"^(?:square |sq\.? |平方)(\w+)$|^(\w+) ?\^ ?\{?2\}?$", r"\1\2²", rest.strip(" ."))
     rest = re.sub(r"^(?:cubic |立方)(\w+)$|^(\w+) ?\^ ?\{?3\}?$", r"\1\2³", rest)
     name = _short("/".join(map(_short, re.split(r"\s*/\s*|\s+(?:per|every|an?)\s+|毎|每", rest))))

@@ -28,6 +28,7 @@ _DATE = re.compile(
 )
 _AFFIX = re.compile("^(?:公元|西元|西暦)|(?:です|だ|である)$|(?:特別市|特别市|市|年|氏|先生|さん|元素)$")
 _GENERIC = frozenset(["river", "lake", "mount", "mountain", "city", "gas", "island", "sea", "element", "all"])
+_PERSON = frozenset(["who", "whose", "whom", "person", "谁", "誰", "哪位"])
 _SIGNS = str.maketrans("’‘–—−", "''---")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
@@ -40,7 +41,9 @@ _AWAY = re.compile(
     r"|less|than|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
     re.IGNORECASE,
 )
-_APPOSED = re.compile(r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+)+\s*\Z")
+_APPOSED = re.compile(
+    r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+(?:\sand\s(?=[a-z]))?)+\s*\Z"
+)
 """Before a name: what it is called by, such as `Roman poet`."""
 _ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
 """What makes a text one of several, or a part of a name or number."""
@@ -55,13 +58,18 @@ USUAL = frozenset(re.findall(
 """Words that name nothing."""
 
 
-def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = False) -> Verdict:
-    """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it."""
-    known = words_of(question)
+def grade_text(
+    gold: str, answer: str, question: str = "", *, is_claim: bool = False, is_only_gold: bool = True
+) -> Verdict:
+    """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it.
+
+    A person's name may be longer, unless there are other gold texts, which have the longer one.
+    """
+    known = words_of(question) - (frozenset() if is_only_gold else _PERSON)
     first = answer.split("\n", 1)[0]
     if same_text(gold, first, known):
         return Verdict("right", answer, f"it is {gold!r}", rule="same text")
-    leads = [] if _ELSE.search(first) else [re.split(r"[,，(（]|\s(?=of\b)", first, maxsplit=1)[0]]
+    leads = [] if _ELSE.search(first) else [first[: end.start()] for end in re.finditer(r"[,，(（:]|\s(?=of\b)", first)]
     said = (same_text(gold, one, known) for one in [*_DATE.findall(answer.replace("\n", " "))[:1], *leads])
     if (is_claim and says(gold, answer, known)) or any(said):
         return Verdict("right", answer, f"{answer!r} says {gold!r}", rule="says the text")
@@ -115,11 +123,13 @@ def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
     if own and own == [word for word in given if word not in empty]:
         return True
     is_name = len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one)
+    if len(wanted) == 1 and known & _PERSON:
+        return len(given) < 4 and wanted[0] in (given[0], given[-1])  # a person by first or last name
     if not is_name or wanted[-1] != given[-1] or given[-1] in empty:
         return False
     initials = "".join(word[0] for word in wanted[:-1])
     is_short = len(given[0]) == 1 and given[0] == wanted[0][0]
-    return len(given) == 1 or given[-len(wanted) :] == wanted or is_short or given[0] in (wanted[0], initials)
+    return len(given) == 1 or given[-len(wanted) :] == wanted or is_short or given[0][:4] in (wanted[0][:4], initials)
 
 
 def _date(text: str) -> tuple[int, ...]:
@@ -160,8 +170,9 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
 
 def _names(text: str, known: frozenset[str], wanted: str = "") -> list[str]:
     """The names and numbers in a text that are not known; where a number is wanted, those of as many digits."""
-    text = re.sub(rf"(?m)^[A-Z][a-z]+ (?=[a-z])(?!{_AUXILIARY})", "", text)  # a word that only begins a sentence
-    words = re.findall(r"[^\W_]+(?=['’]s|\b)", text)
+    told = known - USUAL
+    begun = re.sub(rf"(?m)^[A-Z][a-z]+ (?=([a-z]+))(?!{_AUXILIARY})", lambda m: m[0] if m[1] in told else "", text)
+    words = re.findall(r"[^\W_]+(?=['’]s|\b)", begun)  # without a word that only begins a sentence
     if wanted.isdigit():
         return [word for word in words if word.isdigit() and len(word) == len(wanted)]
     named = (word for word in words if (word[0].isupper() and len(word) > 1) or (word[0].isdigit() and not wanted))
@@ -176,6 +187,8 @@ def names(clause: str, known: frozenset[str]) -> bool:
 
 def states(clause: str, known: frozenset[str]) -> bool:
     """Whether a clause gives a name to what the question asks for, or is a name alone."""
+    if clause.endswith(("の", "的")):
+        return False
     head, *said = _VERB.split(_plain(clause), maxsplit=1)
     told = [word for word in _TERM.findall(head) if word.lower() not in USUAL]
     terms = [word for word in _TERM.findall(" ".join(said)) if word.lower() not in USUAL]
@@ -219,7 +232,7 @@ def mention(wanted: str, clause: str) -> re.Match[str] | None:
     if not phrase:
         return None
     is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
-    return re.search(rf"{is_start}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
+    return re.search(rf"{is_start}{phrase}(?:(?<=[a-z]{{3}})s)?(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
 
 
 @lru_cache(maxsize=64)
