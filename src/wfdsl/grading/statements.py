@@ -48,6 +48,7 @@ _ASIDE = re.compile(
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
+_CLAUSE_BETWEEN = re.compile(r", (?:which|who|whose) [^,]{3,80},(?= (?:is|are|was|were|has|had|[a-z]+ed)\b)")
 _EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
 _INDEXED = re.compile(r"[a-z](?:[₁-₉]|_\d)\s?=[^=]+$")
 _FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
@@ -118,7 +119,7 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     found = next(filter(None, stated), None)
     if found is None:
-        plain = [_MARKUP.sub("", one) for one in sentences]
+        plain = [_CLAUSE_BETWEEN.sub("", _MARKUP.sub("", one)) for one in sentences]
         found = _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
     return found._replace(text=_shown(found.text, asked)) if found and found.value else None
 

@@ -160,6 +160,8 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
     for line in map(_plain, claim.split("\n")):
         for found in _mentions(wanted, line, known):
             before, after = line[: found.start()], line[found.end() :]
+            if known & _PERSON and " " not in wanted:
+                before = re.sub(r"(?:\b[A-Z][\w.]*\s)+\Z", "", before)
             rivals = _names(_APPOSED.sub("", _VERB.split(before)[-1]), own, wanted)
             if not (_ADDED.match(after) or _AWAY.search(before) or rivals):
                 return True
@@ -201,7 +203,7 @@ def states(clause: str, known: frozenset[str]) -> bool:
         most = 2 * len(new) if _CJK.search(head) else 4 if _names(head, known) else len(new)
         is_told = len(told) <= most
     return is_told and 0 < len(new) <= (
-        5 if _CJK.match(new[-1]) else 4 if any(word[0].isupper() for word in new) else 2
+        5 if _CJK.match(new[-1]) else 4 if any(not word.islower() for word in new[1:]) else 2
     )
 
 
