@@ -155,7 +155,7 @@ _REPEATED = (
     r"\((?=[≈~約约\d])[^()\n]{1,40}\)"
 )
 """A value with another spelling of it in brackets: `54 metres (0.054 km)` and `1.5 (3/2)`."""
-_LIMIT = r"[-−]?\d+(?:[./]\d+)?"
+_LIMIT = r"[-−]?(?<!\d)\d+(?:[./]\d+)?"
 _BRACKETS = {
     **dict.fromkeys(("greater than or equal to", "at least", "大于或等于", "大于等于", "不小于", "以上"), "["),
     **dict.fromkeys(("less than or equal to", "at most", "小于或等于", "小于等于", "不大于", "以下"), "]"),
@@ -188,7 +188,7 @@ _IN_WORDS = _compiled(
         lambda found: in_figures(f"{found[1]}/{found[2]}"),
     ),
     (r"\ban? (third|quarter|fifth|sixth|eighth|tenth)(?= of\b| chance|\s*[,.;)]|$)", lambda m: f"1/{_PARTS[m[1]]}"),
-    (r"(?:(\d+) times )?(?:the )?square root of (\d+)", r"\1√\2"),
+    (r"(?:(?<!\d)(\d+) times )?(?:the )?square root of (\d+)", r"\1√\2"),
     (
         r"(午後|下午|晚上)?(?:午前|上午|早上)?(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分",
         lambda m: f"{m[2]}:{m[3]}{' pm' * bool(m[1])}",
