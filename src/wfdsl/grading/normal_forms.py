@@ -188,6 +188,8 @@ _IN_WORDS = _compiled(
         lambda found: in_figures(f"{found[1]}/{found[2]}"),
     ),
     (r"\ban? (third|quarter|fifth|sixth|eighth|tenth)(?= of\b| chance|\s*[,.;)]|$)", lambda m: f"1/{_PARTS[m[1]]}"),
+    (r"(?<!\d)(\d{1,4})\s?(?:時間|小时|个)半(?:小时)?", r"\1.5 hours"),
+    (r"(?<!\d)(\d{1,4})\s?[比対]\s?(\d{1,4})(?!\d)", r"\1:\2"),
     (r"(?:(?<!\d)(\d+) times )?(?:the )?square root of (\d+)", r"\1√\2"),
     (
         r"(午後|下午|晚上)?(?:午前|上午|早上)?(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分",
@@ -199,7 +201,7 @@ _IN_WORDS = _compiled(
     (rf"(?:open interval|strictly) {_FROM}|{_FROM}{_ENDS} exclu(?:ded|sive)", r"(\1\3, \2\4)"),
     (rf"closed interval {_FROM}|{_FROM}{_ENDS} inclu(?:ded|sive)", r"[\1\3, \2\4]"),
     (rf"(?:(?<=\d)|{_ALL}),? (?:except|but not|other than)(?: at| for)? (?:[a-z] = )?(?={_LIMIT})", ", x ≠ "),
-    (r"(?<![a-zA-Z\\])([b-hj-z])(?:\s+(?:is|equals)\s+|\s?(?:が|は|等于|为|是)\s?)(?=[-−+]?\d)", r"\1 = "),
+    (r"(?<![a-zA-Z\\])([b-hj-z])(?:\s+(?:is|equals|must be)\s+|\s?(?:が|は|等于|为|是)\s?)(?=[-−+]?\d)", r"\1 = "),
 )
 _EMPTY = re.compile(
     r"(?i)\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
@@ -432,7 +434,9 @@ def _number(text: str) -> Number | None:
         value = Fraction(re.sub(r"[,\s]", "", found["v"])) * Fraction(10) ** int(found["e"] or found["p"] or 0)
     value = -value if found["sign"] == "-" else value
     rest = found["rest"].strip()
-    if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?|パーセント)(?: [a-z]+){0,2}", rest, re.IGNORECASE):
+    if re.fullmatch(
+        r"(?:\\?%|per\s?cent(?:age points?)?|パーセント)(?:(?: [a-z]+){0,2}|[\u3040-\u9fff]{1,4})", rest, re.IGNORECASE
+    ):
         return Number(value, "%")
     scaled = re.match(r"[万亿億]|k\b|(?i:dozen|hundred|thousand|million|billion)\b", rest)
     if scaled:
@@ -481,5 +485,7 @@ def in_unit(number: Number, asked: str) -> Number:
 
 def _without_unit(text: str) -> str:
     r"""`16\pi\text{ cm}^2` is `16\pi`; words alone after an expression are its unit."""
-    found = re.search(rf"(?<=[\w}})])(?:\s*{_TEXT.pattern}|\s+([a-z ]{{2,}})(?:\^\{{?[23]\}}?)?)[\s.]*$", text)
+    found = re.search(
+        rf"(?<=[\w}})])(?:\s*{_TEXT.pattern}|(\s+[a-z ]{{2,}}|[\u3040-\u9fff]+)(?:\^\{{?[23]\}}?)?)[\s.]*$", text
+    )
     return text[: found.start()].strip() if found and _unit(found[1] or found[3], is_apart=True) else text

@@ -46,11 +46,13 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 """What begins to explain or check the answer."""
-_LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
+_LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'’]|[-–]\w)[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
 _CLAUSE_BETWEEN = re.compile(r", (?:which|who|whose) [^,]{3,80},(?= (?:is|are|was|were|has|had|[a-z]+ed)\b)")
 _EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
+_COUNT_ASKED = re.compile(r"how many|多少|几|いくつ|何", re.IGNORECASE)
 _INDEXED = re.compile(r"[a-z](?:[₁-₉]|_\d)\s?=[^=]+$")
+_SOLUTIONS = re.compile(r"(?:solutions|roots|zeros|解)\W*\Z", re.IGNORECASE)
 _FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
 """A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
@@ -278,6 +280,10 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
+        if len(valued) > 1 and _COUNT_ASKED.search(asked.question):  # `four: 2, 3, 5 and 7`
+            start = valued[-1][0].start_pos
+            is_list = re.match(r"[^=]*[,、]", said[start:]) and said[:start].endswith((":", ": "))
+            valued = valued[:-1] if is_list else valued
         while len(valued) > 1 and ("NEG" in _types(valued[-1]) or _PASSING & {*map(str.lower, valued[-1][:2])}):
             valued.pop()  # `, roughly 8.6`, `, not 7` and `, at x = 3`
         if valued:
@@ -287,9 +293,10 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
             clause = valued[-1]
             value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
             named = [token for token in chain.from_iterable(valued) if _EQUATION.match(token)]
-            if _INDEXED.match(value):  # a line each
-                lines = (one.strip(" *•-") for one in reversed(sentences[:at]))
-                named = [re.sub(r"\s*≈.*", "", one) for one in (*takewhile(_INDEXED.match, lines), *named)]
+            lines = [one.strip(" *•-") for one in reversed(sentences[:at])]
+            above = list(takewhile((_INDEXED if _INDEXED.match(value) else _EQUATION).match, lines))
+            if _INDEXED.match(value) or _SOLUTIONS.search("".join(lines[len(above) : len(above) + 1])):  # a line each
+                named = [re.sub(r"\s*≈.*", "", one) for one in (*reversed(above), *named)]
             if len(named) > 1 and _EQUATION.match(value):
                 value = ", ".join(named)  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
@@ -317,7 +324,7 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
     part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
-    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+)?\Z", text[: part[at].start_pos])] or new
+    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+){0,2}\Z", text[: part[at].start_pos])] or new
     if len(new) != 1 and not (new and is_claim):
         return ""
     end = start = new[-1]
