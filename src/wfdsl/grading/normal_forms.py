@@ -184,10 +184,15 @@ _IN_WORDS = _compiled(
     (r"\b(\d+) in base[- ](\w+)", lambda found: f"{found[1]}_{{{in_figures(found[2])}}}"),
     (_REPEATED, r"\1"),
     (
-        rf"\b(\d{{1,3}}|{_WORD})[ -](?:in|out of)[ -](\d{{1,3}}|{_WORD})(?=\s*(?:[,.;)]|$|chance))",
+        rf"(?i)\b(\d{{1,3}}|{_WORD})[ -](?:in|out of)[ -](\d{{1,3}}|{_WORD})(?=\s*(?:[,.;)]|$|chance))",
         lambda found: in_figures(f"{found[1]}/{found[2]}"),
     ),
-    (r"\ban? (third|quarter|fifth|sixth|eighth|tenth)(?= of\b| chance|\s*[,.;)]|$)", lambda m: f"1/{_PARTS[m[1]]}"),
+    (
+        r"(?i)\ban? (third|quarter|fifth|sixth|eighth|tenth)(?= of\b| chance|\s*[,.;)]|$)",
+        lambda m: f"1/{_PARTS[m[1].lower()]}",
+    ),
+    (r"(?<=[\w)])\s+(?:squared|(cubed))\b", lambda m: "³" if m[1] else "²"),
+    (rf"(?i)\b{_WORD}(?= (?:pi\b|π))", lambda m: in_figures(m[0])),
     (r"(?<!\d)(\d{1,4})\s?(?:時間|小时|个)半(?:小时)?", r"\1.5 hours"),
     (r"(?<!\d)(\d{1,4})\s?[比対]\s?(\d{1,4})(?!\d)", r"\1:\2"),
     (r"(?:(?<!\d)(\d+) times )?(?:the )?square root of (\d+)", r"\1√\2"),

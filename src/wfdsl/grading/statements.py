@@ -41,7 +41,8 @@ _DOUBT = (
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
     r"\((?=.*[=✓✔])|.*\b(?:would have|as (?:it should|expected|required))\b"
-    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"|\W*(?:(?:that|which|this)(?:['’]s| is) (?:about|roughly|around|approximately)"
+    r"|for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
@@ -114,6 +115,8 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
     if asked.kind == "choice":
         said = _with_options(said, asked.choices)
+        if not re.search(r"\n\W*[A-J][.):]", said):
+            said = re.sub(r"\A\W*([A-J])[\W_]*\s(?=[A-Z][a-z])", r"\1\n", said)  # `B. Plants need it.`
     sentences = list(_sentences_of(said))[-_SENTENCES:]
     retracted = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retracted, default=None):

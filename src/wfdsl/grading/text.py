@@ -37,8 +37,8 @@ _VERB = re.compile(
     r"\b(?:is|are|was|were|be|been|by|called|named|as|means|remains|being|choose|pick|say)\b|['’]s\b|[为是は]|が|です"
 )
 _AWAY = re.compile(
-    r"\b(?:to|ahead of|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more"
-    r"|less|than|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
+    r"\b(?:(?<!belongs )to|ahead of|near|behind|under|above|below|before|after|without|like|resembl\w*|against"
+    r"|beside|beyond|more|less|than|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
     re.IGNORECASE,
 )
 _APPOSED = re.compile(
@@ -49,7 +49,9 @@ _DESCRIBED = re.compile(
     r"|^.{1,12}[家人者帝王师士](?=.)"
 )
 """Before a name: what it is called by, such as `Roman poet`."""
-_ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
+_ADDED = re.compile(
+    r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
+)
 """What makes a text one of several, or a part of a name or number."""
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|we|you|I)\b")
 _AUXILIARY = r"(?:is|are|was|were|did|do|does|has|had|have)\b"
@@ -179,7 +181,9 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
 def _names(text: str, known: frozenset[str], wanted: str = "") -> list[str]:
     """The names and numbers in a text that are not known; where a number is wanted, those of as many digits."""
     told = known - USUAL
-    begun = re.sub(rf"(?m)^[A-Z][a-z]+ (?=([a-z]+))(?!{_AUXILIARY})", lambda m: m[0] if m[1] in told else "", text)
+    begun = re.sub(
+        rf"(?m)^[A-Z][a-z]+ (?=([a-z]+))(?!(?:or|and)\b|{_AUXILIARY})", lambda m: m[0] if m[1] in told else "", text
+    )
     words = re.findall(r"[^\W_]+(?=['’]s|\b)", begun)  # without a word that only begins a sentence
     if wanted.isdigit():
         return [word for word in words if word.isdigit() and len(word) == len(wanted)]
@@ -195,7 +199,7 @@ def names(clause: str, known: frozenset[str]) -> bool:
 
 def states(clause: str, known: frozenset[str]) -> bool:
     """Whether a clause gives a name to what the question asks for, or is a name alone."""
-    if clause.endswith(("の", "的")):
+    if re.search(r"[の的家者师師士豪]$|^(?:in|by|on|since|around) \d+$", clause, re.IGNORECASE):
         return False
     head, *said = _VERB.split(_plain(clause), maxsplit=1)
     told = [word for word in _TERM.findall(head) if word.lower() not in USUAL]
