@@ -43,14 +43,9 @@ _KNOWN = {
     for words in units.split("|")
     for name in (words.split()[0], *words.split()[2:])
 }
-_PREFIXES = {
-    "k": ("kilo", 10**3),
-    "M": ("mega", 10**6),
-    "c": ("centi", Fraction(1, 100)),
-    "m": ("milli", Fraction(1, 1000)),
-}
+_PREFIXES = {"k": ("kilo", "1000"), "M": ("mega", "1000000"), "c": ("centi", "1/100"), "m": ("milli", "1/1000")}
 _KNOWN |= {
-    (sign if len(name) < 3 else word) + name: (dimension, size * factor, sign + first)
+    (sign if len(name) < 3 else word) + name: (dimension, size * Fraction(factor), sign + first)
     for name, (dimension, size, first) in _KNOWN.items()
     for sign, (word, factor) in _PREFIXES.items()
     if first in ("m", "g", "l", "J", "W", "N", "Pa", "Hz") and name.isascii()
@@ -105,6 +100,11 @@ def _compiled(*spellings: tuple[str, Any]) -> list[tuple[re.Pattern[str], Any]]:
     return [(re.compile(form), spelled) for form, spelled in spellings]
 
 
+def _repeating(start: str, period: str, places: int) -> str:
+    r"""The fraction of a decimal such as `0.1\overline{6}`."""
+    return rf"\frac{{{int(start + period) - int(start)}}}{{{10**places * (10 ** len(period) - 1)}}}"
+
+
 _HOURS = (
     r"(?<!\d)(\d{1,4})\s?(?:hours?|hrs?|h|時間|小时)(?: and)?\s?(\d{1,4})\s?(?:minutes?|mins?|分钟?)(?![a-z])",
     lambda found: f"{int(found[1]) + Fraction(int(found[2]), 60)} hours",
@@ -126,11 +126,13 @@ _SPELLINGS = _compiled(
     (r"\\[dtc]frac", r"\\frac"),
     (r"\\langle(?![a-z])", "("),
     (r"\\rangle(?![a-z])", ")"),
+    (r"(\d+)\.(\d*)\\(?:overline|dot|bar)\{(\d+)\}", lambda m: _repeating(m[1] + m[2], m[3], len(m[2]))),
     (_WRAPPED, r"\1"),
     (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
     (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
     (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
-    (r"(?<=\d)_\{(\d+)\}", r"_\1"),
+    (r"\((\d+)\)(?=_)|(?<=\d)(_)\{(\d+)\}", r"\1\2\3"),
+    (r"^\\mathbb\{?R\}?\s*\\(?:setminus|backslash)\s*\\\{([^,{}]+)\\\}$", r"x ≠ \1"),
     (r"(?<=^[a-z])(?:_\{?\d\}?|[₀-₉])(?=\s*=)", ""),
     (r"^[A-Z](?:\s*\\(?:cup|cap|setminus)\s*[A-Z])+\s*=\s*", ""),
     (r"\\frac\{\\(?:text|mathrm)\{(\w+)\}\}\{\\(?:text|mathrm)\{(\w+)\}\}", r"\\text{ \1/\2}"),
@@ -332,8 +334,9 @@ def _several(text: str) -> Value | None:
     """Values that commas, `and`, `or`, a plus or minus or a union join."""
     parts = _parts(text)
     out = [part for part in parts if re.fullmatch(r"\(?[a-z]\s?≠[^=]+", part)]
-    if 0 < len(out) < len(parts):
-        return _without([part for part in parts if part not in out], [_number(part.split("≠")[1]) for part in out])
+    if out:
+        rest = [part for part in parts if part not in out] or [r"(-\infty,\infty)"]
+        return _without(rest, [_number(part.strip("()").split("≠")[1].strip()) for part in out])
     if len(parts) > 1:
         return _set(parts)
     return _set([text.replace("\\pm", sign) for sign in "+-"]) if "\\pm" in text else None
@@ -342,16 +345,20 @@ def _several(text: str) -> Value | None:
 def _without(parts: list[str], points: list[Number | None]) -> Value:
     """What `x ≥ 2, x ≠ 5` says: values, and of intervals what is beside these points."""
     value = _set(parts) if len(parts) > 1 else _value(parts[0])
-    pieces = [value]
+    pieces = list(value.items) if isinstance(value, Group) and value.form == "set" else [value]
     for point in filter(None, points):
-        for at, piece in enumerate(pieces):
-            low, high = piece.items if isinstance(piece, Group) and len(piece.form) == 2 else (point, point)
-            ends = [one.value if isinstance(one, Number) else None for one in (low, high)]
-            if (ends[0] is None or ends[0] < point.value) and (ends[1] is None or point.value < ends[1]):
-                beside = Group(piece.form[0] + ")", (low, point)), Group("(" + piece.form[1], (point, high))
-                pieces[at : at + 1] = beside
-                break
+        pieces = list(chain.from_iterable(_beside(piece, point) for piece in pieces))
     return Group("set", tuple(pieces)) if len(pieces) > 1 else value
+
+
+def _beside(value: Value, point: Number) -> tuple[Value, ...]:
+    if not isinstance(value, Group) or len(value.form) != 2 or len(value.items) != 2:
+        return (value,)
+    low, high = value.items
+    numbers = [one.value for one in (low, point, high) if isinstance(one, Number)]
+    if numbers != sorted(set(numbers)):
+        return (value,)  # the point is not inside
+    return Group(value.form[0] + ")", (low, point)), Group("(" + value.form[1], (point, high))
 
 
 def _set(parts: list[str]) -> Group:
@@ -411,9 +418,7 @@ def _related(text: str) -> Value | None:
     return _value(sides[-1]) if is_value else text
 
 
-def _interval(sides: list[str], signs: str) -> Value:
-    if signs == "≠" and _VARIABLE.fullmatch(sides[0]):
-        return _without([r"(-\infty,\infty)"], [_number(sides[1])])
+def _interval(sides: list[str], signs: str) -> Group:
     if signs[0] in ">≥":
         sides, signs = sides[::-1], signs[::-1].translate({ord(">"): "<", ord("≥"): "≤"})
     if len(sides) == 2 and re.fullmatch(r"\|[a-z]\||\\lvert ?[a-z] ?\\rvert", sides[0]):

@@ -115,7 +115,7 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
     if asked.kind == "choice":
         said = _with_options(said, asked.choices)
-        if not re.search(r"\n\W*[A-J][.):]", said):
+        if not re.search(r"\n\W{0,4}[A-J][.):]", said):
             said = re.sub(r"\A\W*([A-J])[\W_]*\s(?=[A-Z][a-z])", r"\1\n", said)  # `B. Plants need it.`
     sentences = list(_sentences_of(said))[-_SENTENCES:]
     retracted = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
@@ -295,15 +295,20 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
                 valued.pop()
             clause = valued[-1]
             value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
-            named = [token for token in chain.from_iterable(valued) if _EQUATION.match(token)]
-            lines = [one.strip(" *•-") for one in reversed(sentences[:at])]
-            above = list(takewhile((_INDEXED if _INDEXED.match(value) else _EQUATION).match, lines))
-            if _INDEXED.match(value) or _SOLUTIONS.search("".join(lines[len(above) : len(above) + 1])):  # a line each
-                named = [re.sub(r"\s*≈.*", "", one) for one in (*reversed(above), *named)]
-            if len(named) > 1 and _EQUATION.match(value):
-                value = ", ".join(named)  # `x = 3 and y = 2`
+            if _EQUATION.match(value):
+                named = [str(token) for token in chain.from_iterable(valued) if _EQUATION.match(token)]
+                value = ", ".join([*_solutions_above(value, sentences[:at]), *named]) or value  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
     return None
+
+
+def _solutions_above(value: str, sentences: list[str]) -> list[str]:
+    """The lines before one such as `x₂ = 3` that give other solutions, also of `x` where a heading announces them."""
+    form = _INDEXED if _INDEXED.match(value) else _EQUATION
+    lines = [one.strip(" *•-") for one in reversed(sentences)]
+    above = list(takewhile(form.match, lines))
+    is_list = form is _INDEXED or _SOLUTIONS.search("".join(lines[len(above) : len(above) + 1]))
+    return [re.sub(r"\s*≈.*", "", one) for one in reversed(above)] if is_list else []
 
 
 def _valued(clause: list[Token]) -> Iterator[list[Token]]:
@@ -332,7 +337,7 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
         return ""
     end = start = new[-1]
     while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
-        if part[end + 1].lower().endswith("ed") or text[part[end].end_pos - 1] in ")]":
+        if part[end + 1].lower().endswith("ed") or part[end][-1] in ")]":
             break
         between = text[part[end].end_pos : part[end + 1].start_pos].strip()
         if between or (re.match("[a-zA-Z]", part[end]) and not part[end + 1].isascii()):  # `1.2 km 進む`
