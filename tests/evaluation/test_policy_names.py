@@ -66,6 +66,7 @@ def test_a_conductor_has_parameters() -> None:
     assert [(each.max_rounds, each.config.pick, each.worker) for each in settings] == [
         (0, None, None), (2, None, None), (0, 3, None), (1, None, 3)
     ]  # fmt: skip
+    assert [each.config.shuffle for each in settings] == [False, False, True, False]
 
 
 def test_a_conductor_is_shown_other_examples_even_if_it_was_trained_with_none(tmp_path: Path) -> None:

@@ -62,7 +62,9 @@ class ConductorParameters(Table):
     worker: int | None = worker_option(None, "every step asks this worker, whatever was written")
     instruction: Literal["none"] | None = option(None, "every worker is told the same, whatever was written")
     examples: str | None = option(None, "the few-shot examples: ood, id, mixed, none or a file")
-    pool: int | None = option(None, "a question offers this many workers, drawn at random", ge=1)
+    pool: int | None = option(
+        None, "a question offers this many workers, drawn at random, under shuffled numbers", ge=1
+    )
 
 
 def policies_of(
@@ -137,6 +139,7 @@ def _policy(
         values = _read(ConductorParameters, settings, pool)
         found = {"effort": effort if is_effort else None, "max_rounds": values.max_rounds, "pick": values.pool}
         changes: Any = {key: value for key, value in found.items() if value is not None}
+        changes["shuffle"] = config.shuffle or values.pool is not None
         policy = named_policy(replace(config, model=model if is_effort else head, **changes), pool, params=params)
     except UsageError as error:
         first = head.partition(":")[0]

@@ -18,7 +18,6 @@ from typing import Any
 
 from wfdsl.conductor.checkpoint import load_prompt
 from wfdsl_rl.gym.optimum import MAX_STEPS, optimum
-from wfdsl_rl.gym.source import NAMED
 from wfdsl_rl.gym.start import NAMED_PROMPT, write_start
 
 
@@ -61,10 +60,11 @@ def main() -> None:
     args = parser.parse_args()
     folder = args.folder / f"seed{args.seed}"
     start, seeded = folder / "start", f"train.seed={args.seed}"
-    write_start(start, layers=args.layers, seed=args.seed, stages=args.stages)
+    rows = 2400 if args.stages else 896
+    write_start(start, layers=args.layers, per_kind=rows, seed=args.seed, stages=args.stages)
     first = [seeded, f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"]
     if args.stages:
-        first += [f"pool.use={NAMED}", f"conductor.prompt={NAMED_PROMPT}", "train.stages.sft.max_steps=400"]
+        first += [f"conductor.prompt={NAMED_PROMPT}", "train.stages.sft.max_steps=3500"]
     models = train("gym-sft", folder / "sft", first)
     preset = "gym-stages" if args.stages else "gym"
     grpo = train(preset, folder / "grpo", [seeded, f"train.model={models['sft']}", *args.set])

@@ -24,14 +24,15 @@ import torch
 import wfdsl
 from wfdsl.conductor.listing import WorkerListing
 from wfdsl.conductor.prompt import Prompt
+from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Message
 from wfdsl.workers.pool import Pool
-from wfdsl_rl.gym.optimum import MAX_STEPS, right_chance
+from wfdsl_rl.gym.optimum import MAX_STEPS, outcomes, right_chance
 from wfdsl_rl.gym.questions import KINDS, Item, Kind, draw
-from wfdsl_rl.gym.source import NAME, NAMED, pools
+from wfdsl_rl.gym.source import NAME, pools
 from wfdsl_rl.gym.start import NAMED_PROMPT, PROMPT
 from wfdsl_rl.gym.workers import text_of
-from wfdsl_rl.gym.world import RIGHT, WORKERS, Answer, Role, results_of, role_of
+from wfdsl_rl.gym.world import RIGHT, WORKERS, Answer, Role, role_of
 from wfdsl_rl.training.checkpoints import completions_of, device, ends_of, has_bfloat16, load_model
 
 T = TypeVar("T")
@@ -47,16 +48,24 @@ class Asked:
     completion: str
     value: float
     """The chance of a right answer; 0 for a completion that is not valid or was cut."""
-    workers: tuple[int, ...]
-    """The workers of its steps; none if it is not valid."""
-    roles: tuple[Role, ...] = ()
-    """What its steps do."""
-    offered: tuple[int, ...] = tuple(range(len(WORKERS)))
+    workflow: Workflow
+    """The workflow, with the pool's workers; without steps if it is not valid."""
+    offered: tuple[int, ...]
     """The workers that could be chosen."""
     revised: float | None = None
     """The chance of a right answer after a second round; None: it was not asked for one."""
     kept: float = 0.0
     """The chance that the second round keeps the answer of the first."""
+
+    @property
+    def workers(self) -> tuple[int | str, ...]:
+        """The workers of its steps."""
+        return tuple(step.worker for step in self.workflow)
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """What its steps do."""
+        return tuple(role_of(step.subtask) for step in self.workflow)
 
     @property
     def best_worker(self) -> float:
@@ -135,7 +144,7 @@ def measure(
     """
     torch.manual_seed(seed)
     writer = _Writer(model, temperature, batch)
-    prompt, pool = Prompt.load(str(NAMED_PROMPT if sizes else PROMPT)), pools(NAMED if sizes else NAME)
+    prompt, pool = Prompt.load(str(NAMED_PROMPT if sizes else PROMPT)), pools(NAME)
     series = [draw(kind, "test", seed) for kind in KINDS]
     items = list(islice((next(each) for each in cycle(series)), questions))
     listings = [_listing(pool, seed, at, sizes) for at in range(len(items))]
@@ -155,16 +164,16 @@ def _revised(
     rounds: Sequence[tuple[Item, WorkerListing, Sequence[Message], Asked]],
     max_steps: int,
 ) -> list[Asked]:
-    """The same with second rounds: one after each answer that a first round of one step may come to."""
+    """The same with second rounds: one after each answer that a first round may come to."""
     answers, again = [], []
     for at, (item, _, chat, first) in enumerate(rounds):
-        if len(first.workers) == 1:
-            for chance, state in results_of(first.kind, first.workers[0], first.roles[0], ()):
-                if isinstance(state, Answer):
-                    said: Message = {"role": "assistant", "content": first.completion}
-                    revise = prompt.revise(text_of(state, item), max_steps=max_steps, rounds_left=0)
-                    answers.append((at, state, chance))
-                    again.append([*chat, said, revise])
+        results = outcomes(first.workflow, first.kind) if first.workers else {}
+        for state, chance in results.items():
+            if isinstance(state, Answer):
+                said: Message = {"role": "assistant", "content": first.completion}
+                revise = prompt.revise(text_of(state, item), max_steps=max_steps, rounds_left=0)
+                answers.append((at, state, chance))
+                again.append([*chat, said, revise])
     revised, kept = defaultdict[int, float](float), defaultdict[int, float](float)
     for (at, state, chance), text in zip(answers, writer.write(again), strict=True):
         _, listing, _, first = rounds[at]
@@ -217,11 +226,9 @@ def _valued(item: Item, listing: WorkerListing, completion: str | None, max_step
     read = wfdsl.analyze(completion or "", pool=listing, max_steps=max_steps)
     offered = tuple(listing.pool_indices.values())
     if completion is None or read.workflow is None:
-        return Asked(item.kind, completion or "", 0.0, (), offered=offered)
+        return Asked(item.kind, completion or "", 0.0, Workflow(()), offered)
     workflow = listing.to_pool(read.workflow)
-    workers = tuple(step.worker for step in workflow.steps if isinstance(step.worker, int))
-    roles = tuple(role_of(step.subtask) for step in workflow.steps)
-    return Asked(item.kind, completion, right_chance(workflow, item.kind), workers, roles, offered)
+    return Asked(item.kind, completion, right_chance(workflow, item.kind), workflow, offered)
 
 
 def _shares(values: Iterable[T]) -> dict[T, float]:

@@ -7,7 +7,7 @@ the same, and a step that the last one does not build on is left out, because it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final, NamedTuple, TypeAlias
 
@@ -49,6 +49,11 @@ def right_chance(workflow: Workflow, kind: Kind, previous: State | None = None) 
 
     `previous` is the answer of the round before, which steps with access to all see first.
     """
+    return outcomes(workflow, kind, previous).get(RIGHT, 0.0)
+
+
+def outcomes(workflow: Workflow, kind: Kind, previous: State | None = None) -> Mapping[State, float]:
+    """The chance of each result of a workflow's last step, as `right_chance` computes it."""
     before = () if previous is None else (previous,)
     steps = [
         Step(
@@ -59,11 +64,16 @@ def right_chance(workflow: Workflow, kind: Kind, previous: State | None = None) 
         for at, step in enumerate(workflow.steps)
         if isinstance(step.worker, int)
     ]
-    return value_of(steps, kind, before)
+    return _outcomes(steps, kind, before)
 
 
-def value_of(steps: Sequence[Step], kind: Kind, before: tuple[State, ...] = ()) -> float:
-    """The chance of a right answer of some steps, which may see what is there `before` them."""
+def value_of(steps: Sequence[Step], kind: Kind) -> float:
+    """The chance of a right answer of some steps."""
+    return _outcomes(steps, kind, ()).get(RIGHT, 0.0)
+
+
+def _outcomes(steps: Sequence[Step], kind: Kind, before: tuple[State, ...]) -> Mapping[State, float]:
+    """The chance of each result of the last step, where all may see what is there before them."""
     spread: dict[tuple[State, ...], float] = {before: 1.0}
     for step in steps:
         later: defaultdict[tuple[State, ...], float] = defaultdict(float)
@@ -71,7 +81,10 @@ def value_of(steps: Sequence[Step], kind: Kind, before: tuple[State, ...] = ()) 
             for result in results_of(kind, step.worker, step.role, tuple(states[at] for at in step.sees)):
                 later[*states, result.state] += chance * result.chance
         spread = later
-    return sum(chance for states, chance in spread.items() if states[-1] == RIGHT)
+    last: defaultdict[State, float] = defaultdict(float)
+    for states, chance in spread.items():
+        last[states[-1]] += chance
+    return last
 
 
 def plans(max_steps: int = MAX_STEPS, workers: Sequence[int] = tuple(range(len(WORKERS)))) -> Iterator[Plan]:

@@ -18,8 +18,6 @@ from wfdsl_rl.gym.world import WORKERS, Worker
 
 T = TypeVar("T")
 NAME: Final = "gym/seven"
-NAMED: Final = "gym/named"
-"""The same workers, each described by its name: so that a choice can be learned where only some are offered."""
 _GRADED: Final[dict[Kind, GradedKind]] = {"sums": "math", "dates": "text", "words": "text", "animals": "choice"}
 
 
@@ -46,15 +44,10 @@ class Named(Generic[T]):
 def _pool() -> Pool:
     description = "Seven simulated workers: a generalist, four specialists, one that checks and one that plans."
     settings = PoolSettings(name=NAME, description=description, conductor=NAME)
-    return Pool([_entry(worker, worker.description) for worker in WORKERS], settings=settings)
+    return Pool([_entry(worker) for worker in WORKERS], settings=settings)
 
 
-def _named_pool() -> Pool:
-    settings = PoolSettings(name=NAMED, description=f"The workers of {NAME}, each described by its name.")
-    return Pool([_entry(worker, worker.name) for worker in WORKERS], settings=settings)
-
-
-pools: Final = Named({NAME: _pool, NAMED: _named_pool})
+pools: Final = Named({NAME: _pool})
 conductors: Final = Named({NAME: lambda: Path(__file__).parent / "seven"})
 """The folder of the Conductor that comes with the package: a GGUF file, which llama.cpp runs without torch. `make
 headline` trains it."""
@@ -96,12 +89,12 @@ def _task(item: Item, name: str, split: str) -> Task:
     )
 
 
-def _entry(worker: Worker, description: str) -> WorkerEntry:
+def _entry(worker: Worker) -> WorkerEntry:
     return WorkerEntry(
         name=worker.name,
         provider=PROVIDER,
         model=worker.name,
-        description=description,
+        description=worker.name,
         tags=(SIMULATED,),
         prices=Prices(input=worker.usd / 4, output=worker.usd, source="made up, for simulated workers"),
         retries=0,

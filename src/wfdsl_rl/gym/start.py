@@ -8,9 +8,9 @@ A model that chooses right after the name of the kind can learn a choice for eac
 allow one, two or three steps, so that a training may begin with one and continue with three; with `--max-steps 1` all
 rows are single calls, which are shorter.
 
-With `--stages`, the rows are those of a training on pools that are drawn at random, and on second rounds. A worker is
-described by its name there, and a row finds its number: `sums:birch 3`, `sums:check hazel 5`, or `sums:keep` before
-three empty lists.
+With `--stages`, the rows are those of a training on pools that are drawn at random, and on second rounds. A row finds
+the number of a worker by its name: `sums:birch 3 check hazel 5`, in a second round `sums:check hazel 5`, or `sums:keep`
+before three empty lists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -34,7 +34,7 @@ from wfdsl.protocols import Message
 from wfdsl.workers.model_folder import shipped_file
 from wfdsl_rl.gym.optimum import MAX_STEPS
 from wfdsl_rl.gym.questions import KINDS, Kind, draw
-from wfdsl_rl.gym.source import NAME, NAMED, pools
+from wfdsl_rl.gym.source import NAME, pools
 from wfdsl_rl.gym.workers import text_of
 from wfdsl_rl.gym.world import WORKERS, Answer, Role, role_of
 
@@ -82,57 +82,60 @@ def sft_rows(per_kind: int, seed: int = 0, *, max_steps: int = MAX_STEPS) -> lis
     for kind in list(KINDS) * per_kind:
         limit, workflow = next(flows[kind])
         asked = prompt.ask(next(series[kind]).text, listing, max_steps=limit)
-        written = f"{kind}:{_route(workflow)}\n{_lists(workflow)}"
-        rows.append({"prompt": list(asked), "completion": [{"role": "assistant", "content": written}]})
+        rows.append({"prompt": list(asked), "completion": [_said(kind, workflow)]})
     return rows
 
 
 def stage_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
     """Rows of messages `prompt` and `completion` for a training in stages, kinds in turns.
 
-    Each offers two to seven workers under shuffled numbers. Of four rows two are a single call; one has a first round
+    Each offers two to seven workers under shuffled numbers. Of four rows two are a first round; one has a first round
     already, and keeps its answer; one has it checked.
 
     Args:
         per_kind: How many rows of each kind of question.
         seed: Which questions, workers and workflows.
     """
-    prompt, pool = Prompt.load(str(NAMED_PROMPT)), pools(NAMED)
+    prompt, pool = Prompt.load(str(NAMED_PROMPT)), pools(NAME)
     series, rows = {kind: draw(kind, "train", seed) for kind in KINDS}, []
-    for turn in range(per_kind):
-        for kind in KINDS:
-            rng, item = Random(f"stages/{seed}/{kind}/{turn}"), next(series[kind])
-            lead = _worker(f"{kind}/{seed}/{turn % 4}", turn // 4)
-            others = rng.sample([at for at in range(len(WORKERS)) if at != lead], rng.randint(1, len(WORKERS) - 1))
-            shown = rng.sample([lead, *others], len(others) + 1)
-            asked = list(prompt.ask(item.text, WorkerListing.of(pool, dict(enumerate(shown))), max_steps=1))
-            first = rng.choice(shown) if turn % 4 > 1 else lead
-            said = _said(f"{kind}:{WORKERS[first].name}", Step(shown.index(first), SUBTASKS["solve"]))
-            if turn % 4 > 1:
-                answer = Answer(0 if rng.random() < _RIGHT_FIRST else 1 + rng.randrange(len(item.wrong)))
-                asked += [said, prompt.revise(text_of(answer, item), max_steps=1, rounds_left=0)]
-                check = Step(shown.index(lead), SUBTASKS["check"], ALL)
-                kept: Message = {"role": "assistant", "content": f"{kind}:keep\n{_lists(Workflow(()))}"}
-                said = kept if turn % 4 == 2 else _said(f"{kind}:check {WORKERS[lead].name}", check)
-            rows.append({"prompt": asked, "completion": [said]})
+    flows = {(kind, place): _workflows(kind, 4 * seed + place, MAX_STEPS) for kind in KINDS for place in range(4)}
+    for turn, kind in product(range(per_kind), KINDS):
+        rng, item = Random(f"stages/{seed}/{kind}/{turn}"), next(series[kind])
+        limit, workflow = next(flows[kind, turn % 4])
+        check = Workflow((Step(_worker(f"{kind}/{seed}/check", turn // 4), SUBTASKS["check"], ALL),))
+        listing = WorkerListing.of(pool, dict(enumerate(_offered(rng, (*workflow, *check)))))
+        asked = list(prompt.ask(item.text, listing, max_steps=limit))
+        said = _said(kind, listing.from_pool(workflow), listing.descriptions)
+        if turn % 4 > 1:
+            answer = Answer(0 if rng.random() < _RIGHT_FIRST else 1 + rng.randrange(len(item.wrong)))
+            asked += [said, prompt.revise(text_of(answer, item), max_steps=limit, rounds_left=0)]
+            revision = listing.from_pool(check) if turn % 4 == 3 else Workflow(())
+            said = _said(kind, revision, listing.descriptions)
+        rows.append({"prompt": asked, "completion": [said]})
     return rows
 
 
-def _said(thought: str, step: Step) -> Message:
-    """A completion of one step, after a thought that ends with the number of its worker."""
-    return {"role": "assistant", "content": f"{thought} {step.worker}\n{_lists(Workflow((step,)))}"}
+def _offered(rng: Random, steps: Sequence[Step]) -> list[int]:
+    """Two to seven workers in an order that is drawn, with those of some steps among them."""
+    needed = {int(step.worker) for step in steps}
+    others = [at for at in range(len(WORKERS)) if at not in needed]
+    shown = [*sorted(needed), *rng.sample(others, rng.randint(max(0, 2 - len(needed)), len(others)))]
+    return rng.sample(shown, len(shown))
 
 
-def _lists(workflow: Workflow) -> str:
-    return print_completion(workflow, compact=True).rstrip("\n")
+def _said(kind: Kind, workflow: Workflow, names: Sequence[str] = ()) -> Message:
+    """A completion: the kind, who solves the question first, who else does what, and the lists.
 
-
-def _route(workflow: Workflow) -> str:
-    """Who solves the question first, and then who else does what."""
-    steps = [(role_of(step.subtask), step.worker) for step in workflow.steps]
-    lead = next(step for step in steps if step[0] == "solve")
-    steps.remove(lead)
-    return " ".join([str(lead[1]), *(f"{role} {worker}" for role, worker in steps)])
+    With names, each worker's stands before its number. A workflow without steps keeps an answer.
+    """
+    who = {step.worker: f"{names[int(step.worker)]} {step.worker}" if names else step.worker for step in workflow}
+    does = [f"{role_of(step.subtask)} {who[step.worker]}" for step in workflow]
+    first = next((each for each in does if each.startswith("solve ")), None)
+    if first is not None:
+        does.remove(first)
+        does.insert(0, first.removeprefix("solve "))
+    lists = print_completion(workflow, compact=True).rstrip("\n")
+    return {"role": "assistant", "content": f"{kind}:{' '.join(does) or 'keep'}\n{lists}"}
 
 
 def _workflows(kind: Kind, seed: int, max_steps: int) -> Iterator[tuple[int, Workflow]]:
@@ -178,20 +181,20 @@ def cut_model(folder: Path, layers: int, rows: Sequence[Mapping[str, Any]]) -> N
 
     from wfdsl_rl.training.checkpoints import read_gguf  # noqa: PLC0415
 
-    tokenizer, larger = read_gguf(shipped_file())
+    tokenizer, larger = read_gguf(shipped_file(), num_hidden_layers=layers)
     config, weights = larger.config, larger.state_dict()
     texts = [tokenizer.apply_chat_template([*row["prompt"], *row["completion"]], tokenize=False) for row in rows]
     texts += [f"Question: {item.text}" for kind in KINDS for item in islice(draw(kind, "test", 0), 500)]
     kept = _cut_tokenizer(tokenizer, folder, {token for text in texts for token in tokenizer.tokenize(text)})
 
     cut = transformers.AutoTokenizer.from_pretrained(folder)
-    config.num_hidden_layers, config.layer_types, config.vocab_size = layers, None, len(kept)
+    config.vocab_size = len(kept)
     config.bos_token_id, config.eos_token_id, config.pad_token_id = cut.bos_token_id, cut.eos_token_id, cut.pad_token_id
     network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     for name, shape in {name: each.shape for name, each in network.state_dict().items()}.items():
         whole = weights[name]
         weights[name] = whole if whole.shape == shape else whole[kept]  # rows of the tokens that are kept
-    network.load_state_dict(weights, strict=False)  # without the last layers
+    network.load_state_dict(weights)
     network.save_pretrained(folder)
 
 

@@ -59,7 +59,6 @@ class Worker:
     """What a simulated worker can do. Shares are between 0 and 1."""
 
     name: str
-    description: str
     """What a Conductor is shown. It does not tell what the worker leads in."""
     solves: tuple[float, float, float, float]
     """The share of questions of each kind, in the order of `KINDS`, that it solves alone."""
@@ -74,13 +73,13 @@ class Worker:
 
 
 WORKERS: Final = (
-    Worker(name="alder", description="large", solves=(0.45, 0.44, 0.45, 0.46), plans=0.5, finds=0.5, judges=0.6, usd=8),
-    Worker(name="birch", description="medium", solves=(0.76, 0.32, 0.32, 0.32), usd=2),
-    Worker(name="cedar", description="medium", solves=(0.34, 0.60, 0.34, 0.34), usd=2),
-    Worker(name="elm", description="medium", solves=(0.28, 0.28, 0.90, 0.28), usd=2),
-    Worker(name="fir", description="medium", solves=(0.28, 0.28, 0.28, 0.92), usd=2),
-    Worker(name="hazel", description="small", solves=(0.42, 0.40, 0.40, 0.41), finds=0.85, judges=0.75, usd=1),
-    Worker(name="larch", description="small", solves=(0.41, 0.39, 0.40, 0.40), plans=0.95, finds=0.4, usd=1),
+    Worker(name="alder", solves=(0.45, 0.44, 0.45, 0.46), plans=0.5, finds=0.5, judges=0.6, usd=8),
+    Worker(name="birch", solves=(0.76, 0.32, 0.32, 0.32), usd=2),
+    Worker(name="cedar", solves=(0.34, 0.60, 0.34, 0.34), usd=2),
+    Worker(name="elm", solves=(0.28, 0.28, 0.90, 0.28), usd=2),
+    Worker(name="fir", solves=(0.28, 0.28, 0.28, 0.92), usd=2),
+    Worker(name="hazel", solves=(0.42, 0.40, 0.40, 0.41), finds=0.85, judges=0.75, usd=1),
+    Worker(name="larch", solves=(0.41, 0.39, 0.40, 0.40), plans=0.95, finds=0.4, usd=1),
 )
 """On average over the kinds, all solve about equally much alone: only a choice by kind gains."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -100,14 +99,11 @@ def import_gguf(model: str, folder: Path) -> str:
     return str(folder)
 
 
-def read_gguf(file: Path) -> tuple[Any, Any]:
-    """Tokenizer and network, with weights in 32 bits, of a GGUF file."""
+def read_gguf(file: Path, **config: Any) -> tuple[Any, Any]:
+    """Tokenizer and network, with weights in 32 bits, of a GGUF file; `config` is what differs in the network's own."""
     named = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
-    read = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32)
-    config = copy.deepcopy(read.config)
-    del config.quantization_config  # what the file was, not what the weights are now
-    network = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    network.load_state_dict(read.state_dict())
+    network = transformers.AutoModelForCausalLM.from_pretrained(**named, dtype=torch.float32, **config)
+    del network.hf_quantizer, network.config.quantization_config  # what the file was, not what the weights are now
     return transformers.AutoTokenizer.from_pretrained(**named), network
 
 

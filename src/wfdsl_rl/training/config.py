@@ -135,7 +135,7 @@ class TrainConfig(Table):
         "seconds for the workflows of an iteration; those that still run then have failed, and teach nothing",
         gt=0,
     )
-    prefix_cache: bool = option(False, "compute what prompts have in common once: equal numbers up to rounding")
+    prefix_cache: bool = option(False, "compute what rows have in common once: equal numbers up to rounding")
     processes: int | None = option(
         None, "how many processes train, one on each GPU; no other number starts", default_text="those started", gt=0
     )

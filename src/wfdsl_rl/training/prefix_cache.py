@@ -1,8 +1,8 @@
-"""Prefix cache: what prompts have in common is computed once.
+"""Prefix cache: what rows of a batch have in common is computed once.
 
 TRL gives the model a copy of the prompt with each completion. Here the model runs every different prompt of a
-batch once, or the beginning of all, and continues from its keys and values with each row: the same log-probabilities,
-gradients and samples up to rounding, in less time and memory the more is common.
+batch once, before that what all of them begin with, and continues from keys and values with each different row: the
+same log-probabilities, gradients and samples up to rounding, in less time and memory the more is common.
 
 It replaces two methods of the model, as TRL does to add its head: `forward` where TRL scores completions,
 and `generate`. Our choice.
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from wfdsl.errors import UsageError
@@ -26,9 +27,10 @@ _CACHE: Final = "cache" if "cache" in CausalLMOutputWithPast.__annotations__ els
 
 
 def share_prompts(model: Any) -> None:
-    """Let a causal language model compute once what prompts of a batch have in common.
+    """Let a causal language model compute once what rows of a batch have in common.
 
-    The model has TRL's fused head. Prompts are padded on the left, as TRL does. Calls of another form are passed on.
+    The model has TRL's fused head. Prompts are padded on the left, as TRL does, and positions are counted without the
+    padding, as in `generate`. Calls of another form are passed on.
 
     Raises (when the model is used):
         UsageError: the model does not keep its past as keys and values.
@@ -39,38 +41,50 @@ def share_prompts(model: Any) -> None:
     def forward(_: Any, *arguments: Any, **named: Any) -> Any:
         if arguments or named.keys() - {"use_cache"} != {*_COLUMNS, "labels", "fused_lm_head"}:
             return scored(*arguments, **named)
-        labels = named["labels"]
-        begin = max(int((labels != -100).any(dim=0).int().argmax()) - 1, 0)  # prompts have no labels
-        past = _past_of(scored, *(named[name][:, :begin] for name in _COLUMNS))
-        if past is None:
-            return scored(**named)
-        begin = past.get_seq_length()
-        named |= {"input_ids": named["input_ids"][:, begin:], "labels": labels[:, begin:], _CACHE: past}
-        named.pop("use_cache", None)  # TRL says that none is needed
-        found = scored(**named)
-        for name, value in list(found.items()):  # the columns of the prompts: nothing, as in TRL
-            if value.ndim == labels.ndim:
-                found[name] = torch.nn.functional.pad(value, (begin, 0))
+        rows = torch.stack([named[name] for name in (*_COLUMNS, "labels")], -1)
+        rows, which = torch.unique(rows, dim=0, return_inverse=True)  # completions of a prompt may be equal
+        labels = rows[..., 2]
+        begin = max(int((labels != -100).any(0).int().argmax()) - 1, 0)  # prompts have no labels
+        rows = _beginnings_first(rows[..., :2], begin)
+        past = _past_of(scored, rows[:, :begin])
+        begin = 0 if past is None else past.get_seq_length()
+        found = scored(**_after(past, rows), labels=labels[:, begin:], fused_lm_head=True)
+        for name, value in list(found.items()):
+            if value.ndim == labels.ndim:  # the columns of the prompts: nothing, as in TRL
+                found[name] = pad(value, (begin, 0))[which]
         return found
 
     @functools.wraps(type(model).generate)
     def generate(_: Any, *arguments: Any, **named: Any) -> Any:
-        if not arguments and {*_COLUMNS} <= named.keys() and _CACHE not in named:
-            with torch.no_grad():
-                past = _past_of(scored, *(named[name][:, :-1] for name in _COLUMNS), counts_padding=False)
-            named |= {} if past is None else {_CACHE: past}
-        return generated(*arguments, **named)
+        if arguments or named.keys() - {"generation_config"} != {*_COLUMNS}:
+            return generated(*arguments, **named)
+        asked, end = named["input_ids"], named["input_ids"].shape[1] - 1
+        rows = _beginnings_first(torch.stack([asked, named["attention_mask"]], -1), end)
+        with torch.no_grad():
+            past = _past_of(scored, rows[:, :end])
+        written = generated(**{**named, **dict(zip(_COLUMNS, rows.unbind(-1), strict=True)), _CACHE: past})
+        return torch.cat([asked, written[:, end + 1 :]], dim=1)
 
     model.forward = types.MethodType(forward, model)
     model.generate = types.MethodType(generate, model)
 
 
-def _past_of(forward: Any, input_ids: Tensor, attention_mask: Tensor, *, counts_padding: bool = True) -> Any:
-    """Keys and values, for all rows, of the beginning that is worth most to compute once; None if no two rows agree.
+def _beginnings_first(rows: Tensor, end: int) -> Tensor:
+    """Rows of ids and mask with the left padding moved behind what all begin with, which ends before a column."""
+    ids, mask = rows.unbind(-1)
+    columns = torch.arange(ids.shape[1], device=ids.device)
+    padding = (mask.cumsum(-1) == 0).sum(-1, keepdim=True)
+    moved = ids.gather(1, (columns + padding).clamp(max=len(columns) - 1))
+    common = ((moved == moved[:1]).all(0) & (columns + padding.max() < end)).cumprod(0).bool()
+    rest = mask * (columns >= padding + common.sum())
+    return torch.stack([torch.where(common, moved, ids), torch.where(common, 1, rest)], -1)
 
-    `generate` counts positions without the padding, and TRL with it.
+
+def _past_of(forward: Any, rows: Tensor) -> Any:
+    """Keys and values, for all rows, of what is computed once; None if no two rows agree.
+
+    These are the rows themselves if some are equal, and otherwise the beginning that is worth most.
     """
-    rows = torch.stack([input_ids, attention_mask], -1)
     if not rows.numel():  # of nothing, `unique` has no answer
         return None
     ordered = torch.unique(rows, dim=0)  # neighbours have the longest beginnings in common
@@ -79,12 +93,23 @@ def _past_of(forward: Any, input_ids: Tensor, attention_mask: Tensor, *, counts_
     saved = (len(rows) - 1 - (common[:, None] < columns).sum(0)) * columns
     if not saved.any():
         return None
-    different, which = torch.unique(rows[:, : int(saved.argmax())], dim=0, return_inverse=True)
-    ids, mask = different.unbind(-1)
-    positions = {} if counts_padding else {"position_ids": (mask.cumsum(-1) - 1).clamp(min=0)}
-    out = forward(input_ids=ids, attention_mask=mask, use_cache=True, logits_to_keep=1, **positions)
-    past: Any = getattr(out, _CACHE, None)
+    end = rows.shape[1] if saved[-1] else int(saved.argmax())
+    different, which = torch.unique(rows[:, :end], dim=0, return_inverse=True)
+    before = _past_of(forward, different)  # these have a beginning in common in turn
+    past: Any = getattr(forward(**_after(before, different), use_cache=True, logits_to_keep=1), _CACHE, None)
     if not hasattr(past, "batch_select_indices"):
         raise UsageError("train.prefix_cache: this model does not keep its past as keys and values; set it to false")
     past.batch_select_indices(which)
     return past
+
+
+def _after(past: Any, rows: Tensor) -> dict[str, Any]:
+    """What the model is asked about rows of ids and mask, whose first columns are in the past."""
+    begin, (ids, mask) = 0 if past is None else past.get_seq_length(), rows.unbind(-1)
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    return {
+        "input_ids": ids[:, begin:],
+        "attention_mask": mask,
+        "position_ids": positions[:, begin:],
+        _CACHE: past,
+    }

@@ -60,7 +60,7 @@ def test_it_is_shown_the_question_and_the_workers_as_it_was_trained(capsys: pyte
     assert main(["solve", "--pool", "gym/seven", "-q", question(), "--dry-run"]) == 0
 
     sent = capsys.readouterr().out
-    assert "Workers:\n0: large\n" in sent
+    assert "Workers:\nalder 0\n" in sent
     assert f"Question: {question()}" in sent
 
 

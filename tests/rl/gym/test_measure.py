@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -11,10 +12,11 @@ import gguf
 import pytest
 import transformers
 
+from wfdsl.language.workflow import Step, Workflow
 from wfdsl.workers.model_folder import shipped_file
 from wfdsl_rl.gym import headline
 from wfdsl_rl.gym.measure import Asked, Measured, gain, measure
-from wfdsl_rl.gym.questions import KINDS, SPLITS, draw
+from wfdsl_rl.gym.questions import KINDS, SPLITS, Kind, draw
 from wfdsl_rl.gym.start import cut_model, sft_rows
 
 pytestmark = pytest.mark.local
@@ -53,17 +55,21 @@ def test_a_model_that_writes_no_workflow_is_worth_nothing(folder: Path) -> None:
     assert (found["questions"], found["accuracy"], found["valid"]) == (8, 0.0, 0.0)
 
 
+def asked(kind: Kind, value: float, worker: int, offered: tuple[int, ...] = ()) -> Asked:
+    return Asked(kind, "", value, Workflow((Step(worker, "Solve it."),)), offered)
+
+
 def test_a_gain_is_paired_by_question() -> None:
-    before = Measured(tuple(Asked("sums", "", value, (0,)) for value in (0.2, 0.4, 0.6)))
-    after = Measured(tuple(Asked("sums", "", value, (1,)) for value in (0.3, 0.5, 0.7)))
+    before = Measured(tuple(asked("sums", value, 0) for value in (0.2, 0.4, 0.6)))
+    after = Measured(tuple(asked("sums", value, 1) for value in (0.3, 0.5, 0.7)))
     difference, error = gain(before, after)
     assert difference == pytest.approx(0.1)
     assert error == pytest.approx(0.0, abs=1e-9)
 
 
 def test_figures_of_drawn_pools_and_second_rounds() -> None:
-    two = [Asked(kind, "", 0.5, (1,), ("solve",), (0, 1), revised=0.6) for kind in KINDS]  # alder is the best of two
-    three = [Asked(kind, "", 0.4, (1,), ("solve",), (1, 3, 4), revised=0.4, kept=1.0) for kind in KINDS]
+    two = [replace(asked(kind, 0.5, 1, (0, 1)), revised=0.6) for kind in KINDS]  # alder is the best of two
+    three = [replace(asked(kind, 0.4, 1, (1, 3, 4)), revised=0.4, kept=1.0) for kind in KINDS]
     found = Measured((*two, *three)).to_dict()
     assert found["by_size"][2]["over_best_worker"] == pytest.approx(0.5 - 0.45)
     assert found["by_size"][3]["best_of_each_kind_in_one_call"] == pytest.approx((0.76 + 0.32 + 0.90 + 0.92) / 4)

@@ -46,20 +46,24 @@ def test_rows_are_valid_and_balanced_by_kind_shape_and_place(max_steps: int) -> 
 
 
 def test_rows_of_stages_offer_some_workers_and_revise() -> None:
-    rows, leads = stage_rows(4 * len(WORKERS)), Counter[tuple[str, int, str]]()
+    rows, checkers, first = stage_rows(4 * len(WORKERS)), Counter[tuple[str, str]](), Counter[tuple[int, int]]()
     for at, row in enumerate(rows):
         kind, turn, text = KINDS[at % len(KINDS)], at // len(KINDS) % 4, row["completion"][0]["content"]
         listed = re.findall(r"^(\w+) (\d+)$", row["prompt"][1]["content"], re.MULTILINE)
         assert [number for _, number in listed] == [str(number) for number in range(len(listed))]
-        checked = wfdsl.analyze(text, pool=len(listed), max_steps=1, recursion=turn > 1)
+        assert 2 <= len(listed) <= len(WORKERS)
+        checked = wfdsl.analyze(text, pool=len(listed), max_steps=3, recursion=turn > 1)
         assert checked.ok
         assert (len(row["prompt"]), checked.passthrough) == (4 if turn > 1 else 2, turn == 2)
-        for step in checked.workflow or ():
-            name = listed[int(step.worker)][0]
-            thought = f"{kind}:{'check ' * (turn == 3)}{name} {step.worker}"
-            assert (text.partition("\n")[0], step.access) == (thought, ALL if turn == 3 else ())
-            leads[kind, turn, name] += 1
-    assert set(leads.values()) == {1}
+        thought, steps = text.partition("\n")[0], list(checked.workflow or ())
+        named = [f"{listed[int(step.worker)][0]} {step.worker}" for step in steps]
+        assert all(each in thought for each in named)
+        if turn == 3:
+            assert (thought, steps[0].access) == (f"{kind}:check {named[0]}", ALL)
+            checkers[kind, listed[int(steps[0].worker)][0]] += 1
+        first[turn, len(steps)] += 1
+    assert set(checkers.values()) == {1}
+    assert {length for turn, length in first if turn < 2} == {1, 2, 3}
 
 
 def test_rows_of_a_file(tmp_path: Path) -> None:

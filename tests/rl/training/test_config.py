@@ -160,7 +160,7 @@ def test_a_dry_run_shows_a_prompt_and_what_it_would_need(capsys: pytest.CaptureF
     assert shown["calls"] == 3 * shown["runs"]
     assert shown["usd"] > 0
     assert shown["simulated"]
-    assert "1: medium" in shown["prompt"]
+    assert "1: birch" in shown["prompt"]
     assert not [line for line in shown["missing"] if line.startswith("tasks")]
 
 

@@ -1,4 +1,4 @@
-"""Prompts that are computed once: the same numbers as with TRL's copies, from fewer tokens."""
+"""What rows have in common is computed once: the same numbers as with TRL's copies, from fewer tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("trl", reason="needs torch and trl, in the extra rl")
 
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: E402
+from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM  # noqa: E402
 from trl.trainer.utils import add_fused_lm_head  # noqa: E402
 
 from wfdsl.errors import UsageError  # noqa: E402
@@ -68,19 +68,21 @@ def compared(*rows: Any, **more: Any) -> None:
 
 
 words = st.lists(st.integers(2, WORDS - 1), min_size=1, max_size=6)
+several = st.lists(words, min_size=1, max_size=3, unique_by=tuple)
 
 
 @given(
-    prompts=st.lists(words, min_size=1, max_size=3, unique_by=tuple),
+    begin=st.just([]) | words,
+    ends=several,
     picks=st.lists(st.integers(0, 2), min_size=2, max_size=6),
-    said=st.lists(words, min_size=6, max_size=6),
+    said=st.lists(words, min_size=1, max_size=6),
 )
 @settings(max_examples=25, deadline=None)
 def test_scores_and_gradients_are_those_of_copied_prompts(
-    prompts: list[list[int]], picks: list[int], said: list[list[int]]
+    begin: list[int], ends: list[list[int]], picks: list[int], said: list[list[int]]
 ) -> None:
-    rows = [prompts[pick % len(prompts)] for pick in picks]
-    compared(rows, said[: len(rows)])
+    """Prompts that begin alike, of several lengths, and completions that may be equal."""
+    compared([begin + ends[pick % len(ends)] for pick in picks], [said[pick % len(said)] for pick in range(len(picks))])
 
 
 @given(begin=words, ends=st.lists(words, min_size=2, max_size=5), said=st.lists(words, min_size=5, max_size=5))
@@ -91,39 +93,45 @@ def test_prompts_of_sft_that_begin_alike_have_the_same_scores_and_gradients(
     compared([begin + end for end in ends], [[*each, END] for each in said[: len(ends)]], sft=True)
 
 
-@given(prompts=st.lists(words, min_size=1, max_size=3, unique_by=tuple), copies=st.integers(1, 4))
+@given(begin=st.just([]) | words, ends=several, copies=st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
-def test_the_same_is_written(prompts: list[list[int]], copies: int) -> None:
-    width = max(map(len, prompts))
-    rows = [prompt for prompt in prompts for _ in range(copies)]
-    asked = {
-        "input_ids": torch.tensor([[PAD] * (width - len(row)) + row for row in rows]),
-        "attention_mask": torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows]),
-    }
+def test_the_same_is_written(begin: list[int], ends: list[list[int]], copies: int) -> None:
+    rows = [begin + end for end in ends for _ in range(copies)]
     said = []
     for shared in (False, True):
-        model = a_model(shared=shared)
         torch.manual_seed(1)
-        said.append(model.generate(**asked, max_new_tokens=12, do_sample=True, top_k=0))
+        said.append(written(a_model(shared=shared), rows, max_new_tokens=12, do_sample=True, top_k=0))
 
     assert torch.equal(*said)
 
 
-def test_what_is_worth_most_is_computed_once_but_for_a_last_token_and_different_ones_as_they_came() -> None:
-    model, read = a_model(shared=True), []
-    model.model.register_forward_hook(lambda _, __, out: read.append(tuple(out.last_hidden_state.shape[:2])))
+def written(model: Any, prompts: list[list[int]], **more: Any) -> Any:
+    """As TRL asks."""
+    width = max(map(len, prompts))
+    return model.generate(
+        input_ids=torch.tensor([[PAD] * (width - len(row)) + row for row in prompts]),
+        attention_mask=torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in prompts]),
+        generation_config=GenerationConfig(eos_token_id=END, pad_token_id=PAD, **more),
+    )
 
-    scored(model, [[5, 6, 7]] * 4 + [[8, 9]] * 4, [[3, END]] * 8)
+
+def test_what_is_worth_most_is_computed_once_but_for_a_last_token_and_different_ones_once_each() -> None:
+    model, read = a_model(shared=True), list[tuple[int, ...]]()
+    model.model.register_forward_hook(lambda _, __, out: read.append(tuple(out.last_hidden_state.shape[:2])))
+    said = [[3, END], [4, END], [6, END], [7, END]]
+
+    scored(model, [[5, 6, 7]] * 4 + [[8, 9]] * 4, said * 2)
     scored(model, [[5, 6, 7], [8, 9]], [[3, END]] * 2)
-    scored(model, [[5, 6, 7, 8]] * 2 + [[5, 6, 4, 8]] * 2, [[3, END]] * 4)
+    scored(model, [[5, 6, 7, 8]] * 2 + [[5, 6, 4, 8]] * 2, [*said[:2], *said[:2]])
     scored(model, [[5, 6, 7, 8], [5, 6, 4, 8], [5, 6, 4, 7]], [[3, END]] * 3)
-    assert read == [(2, 2), (8, 3), (2, 5), (1, 2), (4, 4), (1, 2), (3, 4)]
+    assert read == [(2, 2), (8, 3), (2, 5), (1, 2), (2, 1), (4, 3), (1, 2), (2, 1), (3, 3)]
 
     read.clear()
-    model.generate(
-        input_ids=torch.tensor([[5, 6, 7]] * 4), attention_mask=torch.ones(4, 3, dtype=torch.long), max_new_tokens=1
-    )
-    assert read == [(1, 2), (4, 1)]
+    scored(model, [[5, 6, 7]] * 4, [[3, END], [4, END]] * 2)
+    scored(model, [[5, 6, 7, 8, 9]] * 2 + [[5, 6, 4, 8]] * 2, [*said[:2], *said[:2]])
+    written(model, [[5, 6, 7]] * 4, max_new_tokens=1)
+    written(model, [[5, 6, 7, 8, 9]] * 4 + [[5, 6, 4]] * 4, max_new_tokens=1)
+    assert read == [(1, 2), (2, 3), (1, 2), (2, 2), (4, 3), (1, 2), (4, 1), (1, 2), (2, 2), (8, 1)]
 
 
 def test_a_model_without_keys_and_values_is_named_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,4 +142,4 @@ def test_a_model_without_keys_and_values_is_named_as_what_it_is(monkeypatch: pyt
     share_prompts(model)
 
     with pytest.raises(UsageError, match=r"train.prefix_cache: this model does not keep its past"):
-        scored(model, [[5, 6, 7]] * 2, [[3, END]] * 2)
+        scored(model, [[5, 6, 7]] * 2, [[3, END], [4, END]])
