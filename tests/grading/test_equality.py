@@ -88,14 +88,11 @@ async def test_any_of_several_accepted_answers_and_a_yes_with_its_reason_are_rig
 @pytest.mark.parametrize(
     ("gold", "reply", "outcome"),
     [
-        ("Einstein", "Answer: Albert Einstein", "right"),
-        ("屈原", "Answer: 诗人屈原", "right"),
-        ("谷神星", "谷神星还是智神星", "wrong"),
-        ("Fleming", "Florey or Fleming.", "wrong"),
-        ("Marx", "In 1848, Karl Marx wrote it.", "right"),
-        ("Bohr", "It is merely a Bohr.", "wrong"),
+        ("Einstein", "Answer: Albert Einstein", "right"), ("屈原", "Answer: 诗人屈原", "right"),
+        ("谷神星", "谷神星还是智神星", "wrong"), ("Fleming", "Florey or Fleming.", "wrong"),
+        ("Marx", "In 1848, Karl Marx wrote it.", "right"), ("Bohr", "It is merely a Bohr.", "wrong"),
     ],
-)
+)  # fmt: skip
 async def test_a_person_may_be_named_in_full_or_described(gold: str, reply: str, outcome: str) -> None:
     assert (await grade(text_task(gold), reply)).outcome == outcome
 
