@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias
 from unicodedata import normalize
@@ -276,6 +277,7 @@ def read(text: str) -> Value:
     return _value(clean(text[:LONGEST]))
 
 
+@lru_cache(maxsize=256)
 def in_signs(text: str) -> str:
     """A sentence whose roots, inequalities and intervals in words are in signs, and its long numbers in figures."""
     text = in_figures(text, only_long=True)
@@ -311,6 +313,7 @@ def _count(text: str) -> int:
     return value + part
 
 
+@lru_cache(maxsize=256)
 def clean(text: str) -> str:
     """LaTeX in one spelling, from LaTeX or plain signs."""
     text = text.strip().translate(_UNICODE)
