@@ -15,7 +15,8 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import in_signs, nested
+from wfdsl.grading.in_words import in_signs
+from wfdsl.grading.normal_forms import nested
 from wfdsl.grading.text import USUAL, names, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning

@@ -10,7 +10,8 @@ import re
 from functools import lru_cache
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import Number, in_figures, read
+from wfdsl.grading.in_words import in_figures
+from wfdsl.grading.normal_forms import Number, read
 from wfdsl.grading.verdict import Verdict
 
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
