@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.grading.answers import choice_task, custom_task, math_task, text_task
 from tests.grading.tables import rows
 from wfdsl.errors import UsageError
-from wfdsl.grading.grade import grade, grade_choice, grade_sync
+from wfdsl.grading.grade import grade, grade_choice
 from wfdsl.grading.mathematics import grade_math
 from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Verdict
@@ -118,12 +118,6 @@ async def test_a_code_task_is_graded_by_running_the_program_of_the_reply(monkeyp
 
     assert (verdict.outcome, asked) == ("right", [("def double(n): return 2 * n\n", tests)])
     assert nothing == Verdict("wrong", None, "no program was found")
-
-
-def test_a_reply_without_an_answer_says_so() -> None:
-    verdict = grade_sync(text_task("Paris"), "   ")
-
-    assert verdict == Verdict("wrong", None, "the reply is empty")
 
 
 async def test_a_custom_grader_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,8 @@ async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Ver
         elif kind == "choice":
             verdict = grade_choice(gold, found.value, task.choices)
         else:
-            verdict = grade_text(gold, found.value, task.question, is_claim=found.is_claim)
+            is_only = len(task.golds) == 1
+            verdict = grade_text(gold, found.value, task.question, is_claim=found.is_claim, is_only_gold=is_only)
         if verdict.outcome == "right":
             break
     return replace(verdict, statement=found.text)

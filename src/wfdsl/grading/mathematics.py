@@ -29,6 +29,9 @@ async def grade_math(gold: str, answer: str, *, question: str = "", processes: M
         return Verdict("right", answer, f"{given} is the gold answer", rule="the same spelling")
     if isinstance(wanted, Number) and isinstance(given, str):
         given = read(re.sub(r"(?<=\d)(?=[a-zA-Z]\W*$)", " ", answer))  # `24g`
+    (name, value), is_equation = _named(wanted), re.fullmatch(r"(?![a-z]\()[^=]+=[^=]+", clean(answer))
+    if is_equation and isinstance(value, str) and ("=" in value or (name and not _named(given)[0])):
+        given = clean(answer)  # another equation of the same curve
     check = _Check(question, processes)
     is_same = await check.same(wanted, given)
     outcome: Outcome = "right" if is_same else "unjudged" if check.unjudged else "wrong"
@@ -47,8 +50,8 @@ class _Check:
     async def same(self, gold: Value, answer: Value) -> bool:
         """Whether two normal forms are equal."""
         (name, gold), (other, answer) = _named(gold), _named(answer)
-        if name and isinstance(answer, str) and "=" in answer:
-            return await self._expressions(f"{name} = {gold}", answer)
+        if isinstance(gold, str) and isinstance(answer, str) and "=" in answer:
+            return await self._expressions(f"{name} = {gold}" if name else gold, answer)
         if name and other and name != other:
             return False
         if isinstance(gold, Group) or isinstance(answer, Group):
@@ -59,14 +62,15 @@ class _Check:
         if isinstance(gold, Words) or isinstance(answer, Words):
             self.rule = "words"
             return isinstance(gold, Words) and isinstance(answer, Words) and same_text(gold, answer)
+        gold, answer = (_in_radians(gold), _in_radians(answer)) if "\\pi" in f"{gold}{answer}" else (gold, answer)
         return await self._expressions(gold, answer)
 
     async def _groups(self, gold: Value, answer: Value) -> bool:
         self.rule = "item by item"
         if not isinstance(gold, Group) or not isinstance(answer, Group):
             return False
-        if gold.form == "()" and answer.form == "set" and len({_named(item)[0] for item in answer.items} - {""}) > 1:
-            answer = Group("()", tuple(_named(item)[1] for item in answer.items))  # `x = 3, y = 2`
+        if "()" in (gold.form, answer.form):
+            gold, answer = _point(gold), _point(answer)
         if gold.form != answer.form:
             return False
         left, is_time = list(answer.items), gold.form == ":"  # which may leave out whether it is before noon
@@ -97,6 +101,18 @@ class _Check:
 def _named(value: Value) -> tuple[str, Value]:
     """The name that an answer such as `x = 5` gives its value, and the value."""
     return (str(value.items[0]), value.items[1]) if isinstance(value, Group) and value.form == "named" else ("", value)
+
+
+def _point(group: Group) -> Group:
+    """A point by its coordinates, `x = 3, y = 2`."""
+    named = sorted(map(_named, group.items), key=lambda one: one[0] if one[0] in "xyz" else "")
+    return Group("()", tuple(value for _, value in named)) if len({name for name, _ in named} - {""}) > 1 else group
+
+
+def _in_radians(angle: Value) -> Value:
+    if not isinstance(angle, Number) or angle.unit != "°":
+        return angle
+    return rf"\frac{{{angle.value.numerator}\pi}}{{{180 * angle.value.denominator}}}"
 
 
 def _same_number(gold: Number, answer: Number, question: str) -> bool:

@@ -9,22 +9,29 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from unicodedata import normalize
+
+from wfdsl.grading.in_words import HOURS, SCALES, compiled, in_figures, in_signs
 
 LONGEST = 1_000
 """How many characters an answer may have: our choice."""
 _UNITS = {
-    "length": "km 1000 kilometer 千米 公里 キロメートル キロ|m 1 meter 米 メートル|"
-    "mm 1/1000 millimeter 毫米 ミリメートル|cm 1/100 centimeter 厘米 センチメートル センチ|"
+    "length": "m 1 meter 米 メートル|km 1000 千米 公里 キロメートル キロ|mm 1/1000 毫米 ミリメートル|"
+    "cm 1/100 厘米 センチメートル センチ|"
     "mi 1609344/1000 mile|in 254/10000 inch inches|ft 3048/10000 foot feet|yd 9144/10000 yard",
-    "mass": "kg 1000 kilogram 千克 公斤 キログラム|g 1 gram 克 グラム|mg 1/1000 milligram|t 1000000 tonne 吨 トン|"
+    "mass": "g 1 gram 克 グラム|kg 1000 千克 公斤 キログラム|t 1000000 tonne 吨 トン|"
     "lb 45359237/100000 lbs pound|oz 28349523125/1000000000 ounce",
     "time": "s 1 sec second 秒|min 60 minute 分钟 分|h 3600 hr hrs hour 小时 時間|d 86400 day 天 日|week 604800|"
     "year 31536000",
-    "volume": "l 1 L liter 升 リットル|ml 1/1000 mL milliliter 毫升 ミリリットル",
+    "volume": "l 1 L liter 升 リットル|ml 1/1000 毫升 ミリリットル",
     "energy": "J 1 joule|kWh 3600000 kilowatt-hour",
+    "power": "W 1 watt",
+    "force": "N 1 newton",
+    "pressure": "Pa 1 pascal",
+    "frequency": "Hz 1 hertz",
     "dollars": "$ 1 dollar usd 美元 ドル|cent 1/100 ¢",
     "euros": "€ 1 euro eur 欧元 ユーロ",
     "pounds": "£ 1",
@@ -39,24 +46,15 @@ _KNOWN = {
     for words in units.split("|")
     for name in (words.split()[0], *words.split()[2:])
 }
+_PREFIXES = {"k": ("kilo", "1000"), "M": ("mega", "1000000"), "c": ("centi", "1/100"), "m": ("milli", "1/1000")}
+_KNOWN |= {
+    (sign if len(name) < 3 else word) + name: (dimension, size * Fraction(factor), sign + first)
+    for name, (dimension, size, first) in _KNOWN.items()
+    for sign, (word, factor) in _PREFIXES.items()
+    if first in ("m", "g", "l", "J", "W", "N", "Pa", "Hz") and name.isascii()
+}
+_CJK_UNIT = re.compile("|".join(sorted((name for name in _KNOWN if name[0] > "\u3000"), key=len, reverse=True)))
 """The units of each dimension, with their sizes and names. What is not exact in another unit has one of its own."""
-_SCALES = {"k": 10**3, "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
-_SCALES |= {"十": 10, "百": 100, "千": 1000, "万": 10**4, "亿": 10**8, "億": 10**8}
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-_NAMES = (_WORDS + " seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety").split()
-_NUMERALS = {word: at if at < 20 else 10 * at - 180 for at, word in enumerate(_NAMES)}
-_NUMERALS |= {sign: at for at, sign in enumerate("〇一二三四五六七八九")} | {"两": 2, "零": 0}
-_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8}
-_PARTS |= {"tenth": 10}
-_WORD = rf"(?:{'|'.join((*reversed(_NAMES), 'hundred', 'thousand', 'million'))})"
-_COUNT = "[〇零一二两三四五六七八九十百千万]{1,12}"
-_FIGURES = re.compile(
-    rf"""(?P<minus>\b(?:negative|minus)\s+|マイナス|负|負の)?
-    (?:(?P<under>{_COUNT}|\d{{1,9}})分[之の](?P<over>{_COUNT}|\d{{1,9}})|(?P<digits>\d+)|(?P<signs>{_COUNT})
-    |\b(?P<words>(?:an?\s+hundred|{_WORD})(?:(?:\s+and\s+|[\s-]+){_WORD}){{0,8}})\b
-    (?:(?P<plus>\s+and\s+an?)?[\s-]+(?P<part>{"|".join(_PARTS)})s?\b)?)""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:\s\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
     rf"""(?P<sign>[-+]?)\s*(?P<money>\\?[$€£¥]?)\s*
@@ -74,24 +72,27 @@ _UNICODE = str.maketrans({
     "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "∞": r"\infty ",
     "∈": r"\in ", "∪": r"\cup ", "∅": r"\emptyset ", "±": r"\pm ", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}",
     "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "θ": r"\theta ", "ℝ": r"\mathbb{R}",
-    "Ω": r"\Omega ", "λ": r"\lambda ", "、": ",", "，": ",", "；": ";",
+    "⟨": "(", "⟩": ")", "Ω": r"\Omega ", "λ": r"\lambda ", "、": ",", "，": ",", "；": ";",
 })  # fmt: skip
-_TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{([^{}]*)\}(\^\{?[23]\}?)?")
+_TEXT = re.compile(
+    r"\\(?:text|textbf|textit|mbox|mathrm|rm|textrm|operatorname)\s*\{((?:[^{}]|\^\{\d\})*)\}(\^\{?[23]\}?)?"
+)
 _FUNCTIONS = "(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|gcd|lcm|det|lim|sqrt|pi|infty|binom|b?mod"
 _WRAPPED = r"\\(?:mathbf|boldsymbol|bm|(?:und|ov)erline|fbox|boxed|mathit|bf|color|textcolor\{\w+\})\s*\{([^{}]*)\}"
 _SIGNS = {"le": "≤", "ge": "≥", "ne": "≠", "lt": "<", "gt": ">", "<": "≤", ">": "≥"}
 
 
-def _compiled(*spellings: tuple[str, Any]) -> list[tuple[re.Pattern[str], Any]]:
-    return [(re.compile(form), spelled) for form, spelled in spellings]
+def _repeating(start: str, period: str, places: int) -> str:
+    r"""The fraction of a decimal such as `0.1\overline{6}`."""
+    return rf"\frac{{{int(start + period) - int(start)}}}{{{10**places * (10 ** len(period) - 1)}}}"
 
 
-_HOURS = (
-    r"(?<!\d)(\d{1,4})\s?(?:hours?|hrs?|h|時間|小时)(?: and)?\s?(\d{1,4})\s?(?:minutes?|mins?|分钟?)(?![a-z])",
-    lambda found: f"{int(found[1]) + Fraction(int(found[2]), 60)} hours",
-)
-_SPELLINGS = _compiled(
-    _HOURS,
+_SPELLINGS = compiled(
+    HOURS,
+    (
+        rf"(?<=[\w}})])\s*\(({'|'.join(sorted(map(re.escape, _KNOWN), key=len, reverse=True))})(\^?\{{?[23²³]\}}?)?\)$",
+        r" \1\2",
+    ),
     (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
     (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
     (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
@@ -101,11 +102,15 @@ _SPELLINGS = _compiled(
     (r"\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|[`~]|(?<!\\)\\ ", ""),
     (r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}"),
     (r"\\[dtc]frac", r"\\frac"),
+    (r"\\langle(?![a-z])", "("),
+    (r"\\rangle(?![a-z])", ")"),
+    (r"(\d+)\.(\d*)\\(?:overline|dot|bar)\{(\d+)\}", lambda m: _repeating(m[1] + m[2], m[3], len(m[2]))),
     (_WRAPPED, r"\1"),
     (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
     (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
     (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
-    (r"(?<=\d)_\{(\d+)\}", r"_\1"),
+    (r"\((\d+)\)(?=_)|(?<=\d)(_)\{(\d+)\}", r"\1\2\3"),
+    (r"^\\mathbb\{?R\}?\s*\\(?:setminus|backslash)\s*\\\{([^,{}]+)\\\}$", r"x ≠ \1"),
     (r"(?<=^[a-z])(?:_\{?\d\}?|[₀-₉])(?=\s*=)", ""),
     (r"^[A-Z](?:\s*\\(?:cup|cap|setminus)\s*[A-Z])+\s*=\s*", ""),
     (r"\\frac\{\\(?:text|mathrm)\{(\w+)\}\}\{\\(?:text|mathrm)\{(\w+)\}\}", r"\\text{ \1/\2}"),
@@ -119,32 +124,11 @@ _SPELLINGS = _compiled(
     (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
     (r"\*\*", "^"),
     (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
+    (r"^\\?\{\s*[a-z]\s*(?:\\in\s*(?:\\mathbb\{?)?R\}?\s*)?(?:\||\\mid|:)\s*(.+?)\\?\}$", r"\1"),
     (r"^(?:\\mathbb\{?R\}?|(?:\\text\{)?all (?:reals?|(?:real )?numbers)\}?)$", r"(-\\infty,\\infty)"),
     (r"\^(?:\((-?\d+)\)|(-?\d+))", r"^{\1\2}"),
     (r"[\s.,;:]+$", ""),
     (r"\s+", " "),
-)
-_REPEATED = (
-    r"(\d\s?[^\W\d_]{0,20}(?: [^\W\d_]{1,20}){0,3})(?:\s|(?<=[\u3040-\u9fff])|(?<=\d)(?=\([\d./]+\)))"
-    r"\((?=[≈~約约\d])[^()\n]{1,40}\)"
-)
-"""A value with another spelling of it in brackets: `54 metres (0.054 km)` and `1.5 (3/2)`."""
-_IN_WORDS = _compiled(
-    _HOURS,
-    (r"\b(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分", r"\1:\2"),
-    (r"\b(\d+) in base[- ](\w+)", lambda found: f"{found[1]}_{{{in_figures(found[2])}}}"),
-    (_REPEATED, r"\1"),
-    (r"\b(\d{1,3}) (?:in|out of) (\d{1,3})(?=\s*(?:[,.;)]|$|chance))", r"\1/\2"),
-    (r"(?:the )?square root of (\d+)", r"√\1"),
-    (
-        r"(?:(?:all|every) (?:real )?(?:numbers? )?)?\b([a-z]) (?:is )?(?:less|(gr)eater) than (?=[-−\d])",
-        lambda m: f"{m[1]} {'>' if m[2] else '<'} ",
-    ),
-    (
-        r"\b(?:closed|(open)) interval from (\S+) to ([-−]?\w+(?:\.\d+)?)",
-        lambda m: f"({m[2]}, {m[3]})" if m[1] else f"[{m[2]}, {m[3]}]",
-    ),
-    (r"([a-z])は([-−]?\d+)より大きく([-−]?\d+)より小さい", r"\2 < \1 < \3"),
 )
 _EMPTY = re.compile(
     r"(?i)\\(?:emptyset|varnothing|O)|\\?\{\s*\\?\}|(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none"
@@ -212,41 +196,7 @@ def read(text: str) -> Value:
     return _value(clean(text[:LONGEST]))
 
 
-def in_signs(text: str) -> str:
-    """A sentence whose roots, inequalities and intervals in words are in signs, and its long numbers in figures."""
-    text = in_figures(text, only_long=True)
-    for form, spelled in _IN_WORDS:
-        text = form.sub(spelled, text)
-    return text
-
-
-def in_figures(text: str, *, only_long: bool = False) -> str:
-    """A text whose numbers in words are in figures, `206` for `two hundred and six`; or only those of several words."""
-
-    def figures(found: re.Match[str]) -> str:
-        minus, under, over, digits, signs, words, plus, part = found.groups()
-        if digits or (only_long and not (minus or over or part or re.search(r"\w\W|[〇-龥]{2}", signs or words))):
-            return f"-{digits}" if minus and digits else found[0]
-        value = Fraction(_count(over or signs or words.lower()), (under and _count(under)) or 1)
-        size = _PARTS[part.lower()] if part else 1
-        return f"{'-' if minus else ''}{value + Fraction(1, size) if plus else value / size}"
-
-    return _FIGURES.sub(figures, text)
-
-
-def _count(text: str) -> int:
-    words = re.findall(r"[a-z]+|\d+|[^\W\d_a-z]", text)
-    if len(words) > 1 and all(_NUMERALS.get(word, 10) < 10 for word in words):  # a year
-        return int("".join(str(_NUMERALS[word]) for word in words))
-    value = part = 0
-    for word in words:
-        if size := _SCALES.get(word):
-            value, part = max(value + part, 1) * size if size > value else value + max(part, 1) * size, 0
-        else:
-            part += int(word) if word.isdigit() else _NUMERALS.get(word, 0)
-    return value + part
-
-
+@lru_cache(maxsize=256)
 def clean(text: str) -> str:
     """LaTeX in one spelling, from LaTeX or plain signs."""
     text = text.strip().translate(_UNICODE)
@@ -266,11 +216,35 @@ def _value(text: str) -> Value:
     return _without_unit(text) if found is None else found
 
 
-def _several(text: str) -> Group | None:
+def _several(text: str) -> Value | None:
     """Values that commas, `and`, `or`, a plus or minus or a union join."""
-    if len(parts := _parts(text)) > 1:
+    parts = _parts(text)
+    out = [part for part in parts if re.fullmatch(r"\(?[a-z]\s?≠[^=]+", part)]
+    if out:
+        rest = [part for part in parts if part not in out] or [r"(-\infty,\infty)"]
+        return _without(rest, [_number(part.strip("()").split("≠")[1].strip()) for part in out])
+    if len(parts) > 1:
         return _set(parts)
     return _set([text.replace("\\pm", sign) for sign in "+-"]) if "\\pm" in text else None
+
+
+def _without(parts: list[str], points: list[Number | None]) -> Value:
+    """What `x ≥ 2, x ≠ 5` says: values, and of intervals what is beside these points."""
+    value = _set(parts) if len(parts) > 1 else _value(parts[0])
+    pieces = list(value.items) if isinstance(value, Group) and value.form == "set" else [value]
+    for point in filter(None, points):
+        pieces = list(chain.from_iterable(_beside(piece, point) for piece in pieces))
+    return Group("set", tuple(pieces)) if len(pieces) > 1 else value
+
+
+def _beside(value: Value, point: Number) -> tuple[Value, ...]:
+    if not isinstance(value, Group) or len(value.form) != 2 or len(value.items) != 2:
+        return (value,)
+    low, high = value.items
+    numbers = [one.value for one in (low, point, high) if isinstance(one, Number)]
+    if numbers != sorted(set(numbers)):
+        return (value,)  # the point is not inside
+    return Group(value.form[0] + ")", (low, point)), Group("(" + value.form[1], (point, high))
 
 
 def _set(parts: list[str]) -> Group:
@@ -280,7 +254,7 @@ def _set(parts: list[str]) -> Group:
 
 
 def _time(text: str) -> Group | None:
-    if found := re.fullmatch(r"(\d+)\s?[:点时時]\s?(\d+)(?:\s?分)?(?:\s*([ap])\.?m\.?)?", text, re.IGNORECASE):
+    if found := re.fullmatch(r"(\d+)\s?:\s?(\d+)(?:\s*([ap])\.?m\.?)?", in_signs(text), re.IGNORECASE):
         hour, half = int(found[1]), f"{found[3].lower()}m" if found[3] else "pm" if int(found[1]) > 12 else ""
         hour -= 12 * (hour > 12 and half == "pm")
         return Group(":", (Number(Fraction(hour)), Number(Fraction(found[2])), *([Words(half)] if half else [])))
@@ -296,7 +270,9 @@ def _parts(text: str) -> list[str]:
 def _matrix(text: str) -> Group | None:
     found = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", text, re.DOTALL)
     rows = re.split(r"\\\\(?:\[[^\]]*\])?", found[2]) if found else []
-    cells = (tuple(_value(cell.strip()) for cell in row.split("&")) for row in rows if row.strip())
+    cells = [tuple(_value(cell.strip()) for cell in row.split("&")) for row in rows if row.strip()]
+    if len(cells) > 1 and all(len(row) == 1 for row in cells):  # a vector
+        return Group("()", tuple(chain.from_iterable(cells)))
     return Group("[]", tuple(Group("[]", row) for row in cells)) if found else None
 
 
@@ -354,17 +330,21 @@ def _number(text: str) -> Number | None:
         value = Fraction(re.sub(r"[,\s]", "", found["v"])) * Fraction(10) ** int(found["e"] or found["p"] or 0)
     value = -value if found["sign"] == "-" else value
     rest = found["rest"].strip()
-    if re.fullmatch(r"(?:\\?%|per\s?cent(?:age points?)?|パーセント)(?: [a-z]+){0,2}", rest, re.IGNORECASE):
+    if re.fullmatch(
+        r"(?:\\?%|per\s?cent(?:age points?)?|パーセント)(?:(?: [a-z]+){0,2}|[\u3040-\u9fff]{1,4})", rest, re.IGNORECASE
+    ):
         return Number(value, "%")
     scaled = re.match(r"[万亿億]|k\b|(?i:dozen|hundred|thousand|million|billion)\b", rest)
     if scaled:
-        value, rest = value * _SCALES[scaled[0].lower()], rest[scaled.end() :]
+        value, rest = value * SCALES[scaled[0].lower()], rest[scaled.end() :]
     unit = _unit(rest, is_apart=bool(scaled) or found["rest"][:1].isspace())
     return None if unit is None else Number(value, unit or found["money"].lstrip("\\"))
 
 
 def _unit(rest: str, *, is_apart: bool) -> str | None:
     """The name of a unit, "" without one; None if what follows is something else."""
+    if (unit := _CJK_UNIT.match(rest.strip())) and not rest.strip()[unit.end() :].isascii():
+        rest = unit[0]  # and not the words that follow it without a space
     rest = re.sub(r"^(?:square |sq\.? |平方)(\w+)$|^(\w+) ?\^ ?\{?2\}?$", r"\1\2²", rest.strip(" ."))
     rest = re.sub(r"^(?:cubic |立方)(\w+)$|^(\w+) ?\^ ?\{?3\}?$", r"\1\2³", rest)
     name = _short("/".join(map(_short, re.split(r"\s*/\s*|\s+(?:per|every|an?)\s+|毎|每", rest))))
@@ -402,6 +382,6 @@ def in_unit(number: Number, asked: str) -> Number:
 def _without_unit(text: str) -> str:
     r"""`16\pi\text{ cm}^2` is `16\pi`; words alone after an expression are its unit."""
     found = re.search(
-        r"(?<=[\w})])(?:\s*\\(?:text|mathrm|rm|mbox)\s*\{([^{}]*)\}|\s+([a-z ]{2,}))(?:\^\{?[23]\}?)?[\s.]*$", text
+        rf"(?<=[\w}})])(?:\s*{_TEXT.pattern}|(\s+[a-z ]{{2,}}|[\u3040-\u9fff]+)(?:\^\{{?[23]\}}?)?)[\s.]*$", text
     )
-    return text[: found.start()].strip() if found and _unit(found[1] or found[2], is_apart=True) else text
+    return text[: found.start()].strip() if found and _unit(found[1] or found[3], is_apart=True) else text

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import in_signs, nested
+from wfdsl.grading.in_words import in_signs
+from wfdsl.grading.normal_forms import nested
 from wfdsl.grading.text import USUAL, names, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
@@ -29,7 +30,7 @@ LONGEST_TAIL = 20_000
 LONGEST_SENTENCE = 600  # characters: our choice
 _SENTENCES = 60  # that are read from the end: our choice
 _MARKUP = re.compile(
-    r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~"
+    r"\*\*|__|`|(?<!\w)\*(?=[A-Za-z])|(?<=[A-Za-z])\*(?!\w)|<answer>\s*|\s*</answer>|^(?!####)[\s>#*•✅-]+(?<!-)(?=\S)|~~[^~\n]*~~|[「」『』]"
 )
 _TAGGED = re.compile(
     r"<answer>((?:(?!<answer>).)*?)</answer>|[\"'](?:final_)?answer[\"']\s*:\s*[\"']?((?:[^\"'\n{}]|\{[^{}]*\})+)",
@@ -40,15 +41,22 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
-    r"\((?=.*[=✓✔])|.*\bwould have\b"
-    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"\((?=.*[=✓✔])|.*\b(?:would have|as (?:it should|expected|required))\b"
+    r"|\W*(?:(?:that|which|this)(?:['’]s| is) (?:about|roughly|around|approximately)"
+    r"|for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
 """What begins to explain or check the answer."""
-_LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])([A-Z])(?![\w'’])[*\]))]{0,2}(?:[.:)](?=\s|$))?")
+_LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'’]|[-–]\w)[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
-_EQUATION = re.compile(r"[a-zλμθ][₁-₉]?\s?=\s?[^a-z=,]+$")
+_CLAUSE_BETWEEN = re.compile(r", (?:which|who|whose) [^,]{3,80},(?= (?:is|are|was|were|has|had|[a-z]+ed)\b)")
+_EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
+_COUNT_ASKED = re.compile(r"how many|多少|几|いくつ|何", re.IGNORECASE)
+_INDEXED = re.compile(r"[a-z](?:[₁-₉]|_\d)\s?=[^=]+$")
+_SOLUTIONS = re.compile(r"(?:solutions|roots|zeros|解)\W*\Z", re.IGNORECASE)
+_FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
+"""A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
@@ -78,9 +86,10 @@ _DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<
 """Before a box: what denies it, or makes it a part of the answer."""
 _INITIAL = re.compile(
     r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z"
-    r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec)(?=\.))[A-Z]?\.\Z"
+    r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|vs?)(?=\.))[A-Z]?\.\Z"
 )
 _FULL_WIDTH = {0xFEE0 + code: chr(code) + " " * (chr(code) in "!,;") for code in range(0x21, 0x7F)}
+_FULL_WIDTH |= {ord("⟨"): "(", ord("⟩"): ")"}
 
 
 class Statement(NamedTuple):
@@ -107,6 +116,8 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     said = _TAGGED.sub(r"\\boxed{\1\2}", after_reasoning(text)[-LONGEST_TAIL:].translate(_FULL_WIDTH)).strip()
     if asked.kind == "choice":
         said = _with_options(said, asked.choices)
+        if not re.search(r"\n\W{0,4}[A-J][.):]", said):
+            said = re.sub(r"\A\W*([A-J])[\W_]*\s(?=[A-Z][a-z])", r"\1\n", said)  # `B. Plants need it.`
     sentences = list(_sentences_of(said))[-_SENTENCES:]
     retracted = ((at, found.end()) for at, one in enumerate(sentences) for found in _retraction().finditer(one))
     if last := max(retracted, default=None):
@@ -114,7 +125,7 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     found = next(filter(None, stated), None)
     if found is None:
-        plain = [_MARKUP.sub("", one) for one in sentences]
+        plain = [_CLAUSE_BETWEEN.sub("", _MARKUP.sub("", one)) for one in sentences]
         found = _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
     return found._replace(text=_shown(found.text, asked)) if found and found.value else None
 
@@ -194,48 +205,44 @@ def _verb(clause: list[Token]) -> int:
 
 
 def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
-    """The letters that a clause states, by letter or by option, with those that are added to it."""
-    is_told, at = _types(clauses[0]) & {"LABEL", "HEAD"}, _verb(clauses[0]) + 1
+    """The letters that a clause states, by letter or by option, with those that are added to it; "" if they differ."""
+    is_told, at = bool(_types(clauses[0]) & {"LABEL", "HEAD"}), _verb(clauses[0]) + 1
     added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
     clause = list(chain(clauses[0], *added))
-    named = {_LETTERS[token] for token in clause if token.type == "OPTION"}
-    letters = {_LETTERS[token] for token in clause if token.type == "LETTER"}
+    letters, named = ({_LETTERS[token] for token in clause if token.type == kind} for kind in ("LETTER", "OPTION"))
     others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
     if is_told and not letters:
         named = named or _options_in(text[clause[0].start_pos : clause[-1].end_pos], asked)
         letters = named if len(named) == 1 else {one.value for one in others[:1] if re.fullmatch("[A-Z]", one)}
-    elif (
-        not is_told
-        and others
-        and asked.choices
-        and re.search(rf"\b[{''.join(letters)}]\b(?! [a-z])", asked.question.partition("\n")[0])
-    ):
+    is_letter_alone = not others or (at and _types(clause[at:][:1]) == {"LETTER"})
+    symbols = re.findall(r"\b[A-Z]\b(?! [a-z])", asked.question.partition("\n")[0]) if asked.choices else []
+    if not letters or not (is_told or named or is_letter_alone) or (not is_told and others and letters & {*symbols}):
         return None
-    if named - letters:
-        return Statement(sentence, "")
-    is_stated = is_told or named or not others or (at and _types(clause[at:][:1]) == {"LETTER"})
-    return Statement(sentence, ", ".join(sorted(letters))) if letters and is_stated else None
+    return Statement(sentence, "" if named - letters else ", ".join(sorted(letters)))
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
-    """The option or text that prose affirms, from the last `but` or `so` on after which something is named."""
+    """The option or text that prose affirms, or denies where the question asks which option is not so."""
     parts: list[list[str]] = [[]]
     denied: list[str] = []
     for sentence in sentences:
         for at, part in enumerate(_parts(_tokens(sentence, asked))):
             parts += [[]] * (at > 0)
+            doubt = None
             for clause in _listed(part) if asked.kind == "choice" else part:
-                doubt = next((token for token in clause if token.type in _DOUBTS), None)
+                if not (doubt and clause[0].lower() == "or"):
+                    doubt = next((token for token in clause if token.type in _DOUBTS), None)
                 is_affirmed = doubt is None or (doubt.lower() in _BOUNDS and doubt is not clause[0])  # up to a bound
                 end = doubt.start_pos if doubt and is_affirmed else clause[-1].end_pos
                 (parts[-1] if is_affirmed else denied).append(sentence[clause[0].start_pos : end])
-    whole, known = " ".join(sentences), words_of(asked.question)
     if asked.kind == "choice":
-        letter = _affirmed_option(parts, denied, asked)
-        return Statement(whole, letter, is_claim=True) if letter else None
-    start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
-    claim = "\n".join(chain.from_iterable(parts[start:]))
-    return Statement(whole, claim, is_claim=True) if claim else None
+        is_denied = denied and _NOT.search(asked.question.partition("\n")[0])
+        claim = _affirmed_option([denied] if is_denied else parts, asked)
+    else:
+        known = words_of(asked.question)
+        start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
+        claim = "\n".join(chain.from_iterable(parts[start:]))
+    return Statement(" ".join(sentences), claim, is_claim=True) if claim else None
 
 
 def _listed(part: list[list[Token]]) -> list[list[Token]]:
@@ -250,25 +257,17 @@ def _listed(part: list[list[Token]]) -> list[list[Token]]:
     return joined
 
 
-def _affirmed_option(parts: list[list[str]], denied: list[str], asked: Asked) -> str:
-    """The letter of the option that prose affirms, or denies where the question asks what is not so.
+def _affirmed_option(parts: list[list[str]], asked: Asked) -> str:
+    """The letter of the option that the last part names alone in a clause: the first such one, or of numbers the last.
 
-    It is named alone: by the last part, by all of them, or as the only one that is not denied; else first. Where no
-    option is named by all its own words, most of them are enough.
+    Where no option is named by all its own words, most of them are enough.
     """
-    if denied and _NOT.search(asked.question.partition("\n")[0]):
-        parts, denied = [denied], list(chain.from_iterable(parts))
     is_number = all(map(re.compile(r"\d").search, asked.choices))
     for least in (1, 0.5):
-        named = [[_options_in(claim, asked, least, is_number=is_number) for claim in part] for part in parts]
-        every = {letter for part in named for one in part for letter in one}
-        alone = [[min(one) for one in part if len(one) == 1] for part in named]
-        out = {letter for claim in denied for letter in _options_in(claim, asked, least)}
-        singles = list(chain.from_iterable(alone))
-        one = singles[-1:] if is_number else singles[:1]
-        trusted = (*map(set, reversed(alone[1:])), set(singles), every - out, set(one))
-        if found := next((part for part in trusted if len(part) == 1), None):
-            return min(found)
+        for part in reversed(parts):
+            named = (_options_in(claim, asked, least, is_number=is_number) for claim in part)
+            if alone := [min(one) for one in named if len(one) == 1]:
+                return alone[-1 if is_number else 0]
     return ""
 
 
@@ -279,11 +278,16 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
     """
     asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
     wanted = words_of(re.findall(r"[^.。!\n]*\S", asked.question.strip() or "?")[-1])
-    for at in range(len(sentences) - 1, -1, -1):
-        is_headed = at and asides[at - 1] and " " not in sentences[at - 1]  # by `Check:`
+    last = 0 if sentences and _FIRST_VALUE.fullmatch(sentences[0]) else len(sentences) - 1
+    for at in range(last, -1, -1):
+        is_headed = at and asides[at - 1] and not re.search("[ 、,]", sentences[at - 1])  # by `Check:`
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
+        if len(valued) > 1 and _COUNT_ASKED.search(asked.question):  # `four: 2, 3, 5 and 7`
+            start = valued[-1][0].start_pos
+            is_list = re.match(r"[^=]*[,、]", said[start:]) and said[:start].endswith((":", ": "))
+            valued = valued[:-1] if is_list else valued
         while len(valued) > 1 and ("NEG" in _types(valued[-1]) or _PASSING & {*map(str.lower, valued[-1][:2])}):
             valued.pop()  # `, roughly 8.6`, `, not 7` and `, at x = 3`
         if valued:
@@ -292,11 +296,20 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
                 valued.pop()
             clause = valued[-1]
             value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
-            named = [token for token in chain.from_iterable(valued) if _EQUATION.match(token)]
-            if len(named) > 1 and _EQUATION.match(value):
-                value = ", ".join(named)  # `x = 3 and y = 2`
+            if _EQUATION.match(value):
+                named = [str(token) for token in chain.from_iterable(valued) if _EQUATION.match(token)]
+                value = ", ".join([*_solutions_above(value, sentences[:at]), *named]) or value  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
     return None
+
+
+def _solutions_above(value: str, sentences: list[str]) -> list[str]:
+    """The lines before one such as `x₂ = 3` that give other solutions, also of `x` where a heading announces them."""
+    form = _INDEXED if _INDEXED.match(value) else _EQUATION
+    lines = [one.strip(" *•-") for one in reversed(sentences)]
+    above = list(takewhile(form.match, lines))
+    is_list = form is _INDEXED or _SOLUTIONS.search("".join(lines[len(above) : len(above) + 1]))
+    return [re.sub(r"\s*≈.*", "", one) for one in reversed(above)] if is_list else []
 
 
 def _valued(clause: list[Token]) -> Iterator[list[Token]]:
@@ -320,12 +333,15 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
     part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
     values = [at for at, token in enumerate(part) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
-    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+)?\Z", text[: part[at].start_pos])] or new
+    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+){0,2}\Z", text[: part[at].start_pos])] or new
     if len(new) != 1 and not (new and is_claim):
         return ""
     end = start = new[-1]
     while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
-        if text[part[end].end_pos : part[end + 1].start_pos].strip():
+        if part[end + 1].lower().endswith("ed") or part[end][-1] in ")]":
+            break
+        between = text[part[end].end_pos : part[end + 1].start_pos].strip()
+        if between or (re.match("[a-zA-Z]", part[end]) and not part[end + 1].isascii()):  # `1.2 km 進む`
             break
         end += 1
     value = text[part[start].start_pos : part[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
@@ -333,17 +349,15 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
 
 
 def _options_in(clause: str, asked: Asked, least: float = 1, *, is_number: bool = False) -> set[str]:
-    """The letters of the options of which a clause has the largest share of their own words, if it is not too small.
+    """The letters of the options that a clause has in full, or at least this share of their own words.
 
     Of several numbers, the last one.
     """
     if named := [_LETTERS[sign] for sign in re.findall(r"[\ue100-\ue119]", clause)]:
         return set(named[-1 if is_number else 0 :])
     said = stems(clause)
-    shares = [len(words & said) / len(words) for _, words in _distinct(asked)]
-    most = max(least, *shares, 0)
-    best = [one for one, share in zip(_distinct(asked), shares, strict=True) if share >= most]
-    return {letter for letter, words in best if not any(words < others for _, others in best)}
+    found = [(letter, words) for letter, words in _distinct(asked) if len(words & said) >= least * len(words)]
+    return {letter for letter, words in found if not any(words < others for _, others in found)}
 
 
 @lru_cache(maxsize=64)
@@ -356,7 +370,7 @@ def _distinct(asked: Asked) -> list[tuple[str, frozenset[str]]]:
 
 def _with_options(text: str, choices: tuple[str, ...]) -> str:
     """A text whose options in full are single private characters, so that nothing in them is read."""
-    text = text.replace("−", "-")
+    text = normalize("NFKC", text).replace("−", "-")
     for letter, option in sorted(enumerate(choices[:26]), key=lambda one: -len(one[1])):
         parts = re.findall(r"[^\W_]+|[^\w\s$\\{}*`\"“”]", normalize("NFKC", option).replace("−", "-").strip(" .。"))
         if parts:

@@ -10,7 +10,8 @@ import re
 from functools import lru_cache
 from unicodedata import normalize
 
-from wfdsl.grading.normal_forms import Number, in_figures, read
+from wfdsl.grading.in_words import in_figures
+from wfdsl.grading.normal_forms import Number, read
 from wfdsl.grading.verdict import Verdict
 
 _PUNCTUATION = re.compile(r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|[^\w\s.,+\-*/%=<>°$€£^#@&]|_+|(?<=\w)-(?=[^\W\d])")
@@ -28,6 +29,7 @@ _DATE = re.compile(
 )
 _AFFIX = re.compile("^(?:公元|西元|西暦)|(?:です|だ|である)$|(?:特別市|特别市|市|年|氏|先生|さん|元素)$")
 _GENERIC = frozenset(["river", "lake", "mount", "mountain", "city", "gas", "island", "sea", "element", "all"])
+_PERSON = frozenset(["who", "whose", "whom", "person", "谁", "誰", "哪位"])
 _SIGNS = str.maketrans("’‘–—−", "''---")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
@@ -36,13 +38,21 @@ _VERB = re.compile(
     r"\b(?:is|are|was|were|be|been|by|called|named|as|means|remains|being|choose|pick|say)\b|['’]s\b|[为是は]|が|です"
 )
 _AWAY = re.compile(
-    r"\b(?:to|ahead of|near|behind|under|above|below|before|after|without|like|resembl\w*|against|beside|beyond|more"
-    r"|less|than|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
+    r"\b(?:(?<!belongs )to|ahead of|near|behind|under|above|below|before|after|without|like|resembl\w*|against"
+    r"|beside|beyond|more|less|than|replac\w+|older|larger|unlike|used to be|was once)\W*(?:the\W+)?\Z|[非]\Z",
     re.IGNORECASE,
 )
-_APPOSED = re.compile(r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+)+\s*\Z")
+_APPOSED = re.compile(
+    r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+(?:\sand\s(?=[a-z]))?)+\s*\Z"
+)
+_DESCRIBED = re.compile(
+    r"^(?:the |an? )?(?:[A-Z]\w+ )?(?:(?!(?:of|to|by|in|for|from|with|at|on|than)\b)[a-z]+ )+(?=[A-Z])"
+    r"|^.{1,12}[家人者帝王师士](?=.)"
+)
 """Before a name: what it is called by, such as `Roman poet`."""
-_ADDED = re.compile(r"\W*\b(?:or|and)\b|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b")
+_ADDED = re.compile(
+    r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
+)
 """What makes a text one of several, or a part of a name or number."""
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|we|you|I)\b")
 _AUXILIARY = r"(?:is|are|was|were|did|do|does|has|had|have)\b"
@@ -55,13 +65,20 @@ USUAL = frozenset(re.findall(
 """Words that name nothing."""
 
 
-def grade_text(gold: str, answer: str, question: str = "", *, is_claim: bool = False) -> Verdict:
-    """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it."""
-    known = words_of(question)
+def grade_text(
+    gold: str, answer: str, question: str = "", *, is_claim: bool = False, is_only_gold: bool = True
+) -> Verdict:
+    """Whether a text is the gold one, alone or before an addition such as `, Japan`; or a claim that says it.
+
+    A person's name may be longer, unless there are other gold texts, which have the longer one.
+    """
+    known = words_of(question) - (frozenset() if is_only_gold else _PERSON)
     first = answer.split("\n", 1)[0]
     if same_text(gold, first, known):
         return Verdict("right", answer, f"it is {gold!r}", rule="same text")
-    leads = [] if _ELSE.search(first) else [re.split(r"[,，(（]|\s(?=of\b)", first, maxsplit=1)[0]]
+    leads = [first[: end.start()] for end in re.finditer(r"[,，(（:]|\s(?=of\b)", first)]
+    leads += [_DESCRIBED.sub("", first), *re.findall(r"[(（](?!(?:as|in|of|by|from) )([^()（）]+)[)）]$", first)]
+    leads = [] if _ELSE.search(first) else leads
     said = (same_text(gold, one, known) for one in [*_DATE.findall(answer.replace("\n", " "))[:1], *leads])
     if (is_claim and says(gold, answer, known)) or any(said):
         return Verdict("right", answer, f"{answer!r} says {gold!r}", rule="says the text")
@@ -105,8 +122,7 @@ def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
     one, other = normal_text(gold), normal_text(answer)
     wanted, given = one.split(), _TITLE.sub("", other).split()
     is_plural = len(one) > 3 and one == other.removesuffix("s")
-    is_longer = re.sub(r" (?:van|von|de|da|di) .+", "", other) == one
-    if wanted == given or is_plural or is_longer or _AFFIX.sub("", one) == _AFFIX.sub("", other):
+    if wanted == given or is_plural or _AFFIX.sub("", one) == _AFFIX.sub("", other):
         return True
     empty = {word for word in known | _GENERIC if not word.isdigit()}
     own = [word for word in wanted if word not in empty]
@@ -115,11 +131,13 @@ def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
     if own and own == [word for word in given if word not in empty]:
         return True
     is_name = len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one)
+    if len(wanted) == 1 and known & _PERSON:
+        return len(given) < 4 and wanted[0] in (given[0], given[-1])  # a person by first or last name
     if not is_name or wanted[-1] != given[-1] or given[-1] in empty:
         return False
     initials = "".join(word[0] for word in wanted[:-1])
     is_short = len(given[0]) == 1 and given[0] == wanted[0][0]
-    return len(given) == 1 or given[-len(wanted) :] == wanted or is_short or given[0] in (wanted[0], initials)
+    return len(given) == 1 or given[-len(wanted) :] == wanted or is_short or given[0][:4] in (wanted[0][:4], initials)
 
 
 def _date(text: str) -> tuple[int, ...]:
@@ -150,18 +168,20 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
     for line in map(_plain, claim.split("\n")):
         for found in _mentions(wanted, line, known):
             before, after = line[: found.start()], line[found.end() :]
+            if known & _PERSON and " " not in wanted:
+                before = re.sub(r"(?:\b[A-Z][\w.]*\s)+\Z", "", before)
             rivals = _names(_APPOSED.sub("", _VERB.split(before)[-1]), own, wanted)
             if not (_ADDED.match(after) or _AWAY.search(before) or rivals):
                 return True
-        if states(line, known) or (wanted.isdigit() and _names(line, own, wanted)):
+        if states(line, known):
             return False
     return False
 
 
 def _names(text: str, known: frozenset[str], wanted: str = "") -> list[str]:
     """The names and numbers in a text that are not known; where a number is wanted, those of as many digits."""
-    text = re.sub(rf"(?m)^[A-Z][a-z]+ (?=[a-z])(?!{_AUXILIARY})", "", text)  # a word that only begins a sentence
-    words = re.findall(r"[^\W_]+(?=['’]s|\b)", text)
+    begun = re.sub(rf"(?m)^[A-Z][a-z]+ (?=[a-z])(?!(?:or|and)\b|{_AUXILIARY})", "", text)
+    words = re.findall(r"[^\W_]+(?=['’]s|\b)", begun)  # without a word that only begins a sentence
     if wanted.isdigit():
         return [word for word in words if word.isdigit() and len(word) == len(wanted)]
     named = (word for word in words if (word[0].isupper() and len(word) > 1) or (word[0].isdigit() and not wanted))
@@ -176,6 +196,8 @@ def names(clause: str, known: frozenset[str]) -> bool:
 
 def states(clause: str, known: frozenset[str]) -> bool:
     """Whether a clause gives a name to what the question asks for, or is a name alone."""
+    if re.search(r"[の的家者师師士豪]$|^(?:in|by|on|since|around) \d+$", clause, re.IGNORECASE):
+        return False
     head, *said = _VERB.split(_plain(clause), maxsplit=1)
     told = [word for word in _TERM.findall(head) if word.lower() not in USUAL]
     terms = [word for word in _TERM.findall(" ".join(said)) if word.lower() not in USUAL]
@@ -188,7 +210,7 @@ def states(clause: str, known: frozenset[str]) -> bool:
         most = 2 * len(new) if _CJK.search(head) else 4 if _names(head, known) else len(new)
         is_told = len(told) <= most
     return is_told and 0 < len(new) <= (
-        5 if _CJK.match(new[-1]) else 4 if any(word[0].isupper() for word in new) else 2
+        5 if _CJK.match(new[-1]) else 4 if any(not word.islower() for word in new[1:]) else 2
     )
 
 
@@ -219,7 +241,7 @@ def mention(wanted: str, clause: str) -> re.Match[str] | None:
     if not phrase:
         return None
     is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
-    return re.search(rf"{is_start}{phrase}(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
+    return re.search(rf"{is_start}{phrase}(?:(?<=[a-z]{{3}})s)?(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
 
 
 @lru_cache(maxsize=64)
