@@ -131,9 +131,7 @@ class TrainConfig(Table):
     ablation: Ablation = option(Ablation, "what the Conductor may not decide")
     concurrency: int = option(64, "workflows in flight while rewards are computed", gt=0)
     deadline_s: float | None = option(
-        None,
-        "seconds for the workflows of an iteration; those that still run then have failed, and teach nothing",
-        gt=0,
+        None, "seconds for an iteration's workflows; those that still run then have failed, and teach nothing", gt=0
     )
     prefix_cache: bool = option(False, "compute what rows have in common once: equal numbers up to rounding")
     processes: int | None = option(
@@ -178,6 +176,8 @@ class TrainConfig(Table):
                 raise UsageError(f"train.trl.{key} must be a {kind.__name__} (got {value!r})")
         if self.trl.get("temperature") == 0:
             raise UsageError("train.trl.temperature must be above 0 (got 0): completions of a group have to differ")
+        if self.prefix_cache and self.fsdp != "off":
+            raise UsageError("train.prefix_cache: set it to false with train.fsdp, whose processes compute in step")
         last = len(pool) - 1
         if (worker := self.ablation.worker) is not None and worker not in pool.indices:
             raise UsageError(f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {last}")

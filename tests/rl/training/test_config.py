@@ -79,6 +79,7 @@ def test_presets_are_those_that_the_documentation_names_and_whole() -> None:
         ("train.trl.eval_strategy=steps", "train.trl.eval_strategy is fixed"),
         ("train.trl.num_iterations=2", "train.trl.num_iterations is fixed"),
         ("train.reward=x", "train.reward"),
+        ("train.fsdp=on", "train.prefix_cache: set it to false"),
         ("conductor.pick=2", "conductor.pick"),
         ("conductor.shuffle=true", "conductor.shuffle"),
         ("conductor.max_rounds=2", "conductor.max_rounds"),
