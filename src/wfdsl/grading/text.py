@@ -45,11 +45,6 @@ _AWAY = re.compile(
 _APPOSED = re.compile(
     r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+(?:\sand\s(?=[a-z]))?)+\s*\Z"
 )
-_DESCRIBED = re.compile(
-    r"^(?:the |an? )?(?:[A-Z]\w+ )?(?:(?!(?:of|to|by|in|for|from|with|at|on|than)\b)[a-z]+ )+(?=[A-Z])"
-    r"|^.{1,12}[家人者帝王师士](?=.)"
-)
-"""Before a name: what it is called by, such as `Roman poet`."""
 _ADDED = re.compile(
     r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
 )
@@ -77,7 +72,7 @@ def grade_text(
     if same_text(gold, first, known):
         return Verdict("right", answer, f"it is {gold!r}", rule="same text")
     leads = [first[: end.start()] for end in re.finditer(r"[,，(（:]|\s(?=of\b)", first)]
-    leads += [_DESCRIBED.sub("", first), *re.findall(r"[(（](?!(?:as|in|of|by|from) )([^()（）]+)[)）]$", first)]
+    leads += re.findall(r"[(（](?!(?:as|in|of|by|from) )([^()（）]+)[)）]$", first)
     leads = [] if _ELSE.search(first) else leads
     said = (same_text(gold, one, known) for one in [*_DATE.findall(answer.replace("\n", " "))[:1], *leads])
     if (is_claim and says(gold, answer, known)) or any(said):
