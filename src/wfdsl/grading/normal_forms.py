@@ -88,7 +88,6 @@ _SPELLINGS = compiled(
     (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
     (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
     (r"\((\d+)\)(?=_)|(?<=\d)(_)\{(\d+)\}", r"\1\2\3"),
-    (r"^\\mathbb\{?R\}?\s*\\(?:setminus|backslash)\s*\\\{([^,{}]+)\\\}$", r"x ≠ \1"),
     (r"\\frac\{\\(?:text|mathrm)\{(\w+)\}\}\{\\(?:text|mathrm)\{(\w+)\}\}", r"\\text{ \1/\2}"),
     (r"(?<=[a-zA-Z])\\cdot\s*(?=h\b)", ""),
     (r"\\mathrm\s*\{([ei])\}", r"\1"),
@@ -205,11 +204,10 @@ def _several(text: str) -> Value | None:
 
 def _without(parts: list[str], points: list[Number | None]) -> Value:
     """What `x ≥ 2, x ≠ 5` says: values, and of intervals what is beside these points."""
-    value = _set(parts) if len(parts) > 1 else _value(parts[0])
-    pieces = list(value.items) if isinstance(value, Group) and value.form == "set" else [value]
+    pieces = _set(parts).items
     for point in filter(None, points):
-        pieces = list(chain.from_iterable(_beside(piece, point) for piece in pieces))
-    return Group("set", tuple(pieces)) if len(pieces) > 1 else value
+        pieces = tuple(chain.from_iterable(_beside(piece, point) for piece in pieces))
+    return pieces[0] if len(pieces) == 1 else Group("set", pieces)
 
 
 def _beside(value: Value, point: Number) -> tuple[Value, ...]:

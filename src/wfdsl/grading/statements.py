@@ -42,8 +42,7 @@ _DOUBT = (
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
     r"\((?=.*[=✓✔])|.*\b(?:would have|as (?:it should|expected|required))\b"
-    r"|\W*(?:(?:that|which|this)(?:['’]s| is) (?:about|roughly|around|approximately)"
-    r"|for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
@@ -322,8 +321,6 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
         return ""
     end = start = new[-1]
     while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
-        if part[end + 1].lower().endswith("ed") or part[end][-1] in ")]":
-            break
         between = text[part[end].end_pos : part[end + 1].start_pos].strip()
         if between or (re.match("[a-zA-Z]", part[end]) and not part[end + 1].isascii()):  # `1.2 km 進む`
             break
