@@ -23,7 +23,7 @@ EQUAL = [
     (r"10:05\text{ a.m.}", "10:05 am"), ("10:05", "10:05 pm"), ("$5", "5 dollars"), ("5", "5 €"),
     (r"\sin^2(x)+\cos^2(x)+y", "y+1"), ("5 mph", "5 miles per hour"), (r"[2,\infty)", r"x\geqslant 2"),
     ("0.75 kg", "750 g"), ("2 h", "120 min"), (r"4.2\times 10^{-4}", "4.2 · 10^(−4)"), ("(3, 2)", "x = 3, y = 2"),
-    ("2.5 h", "2 hours 30 minutes"), ("(3, 6)", "x = 3, y = 6"),
+    ("2.5 h", "2 hours 30 minutes"), ("13:15", r"13\text{时}15\text{分}"), ("(3, 6)", "x = 3, y = 6"),
     (r"\frac{1}{3}", "三分之一"), ("2:25 pm", "14:25"), (r"\frac{5}{36}", r"\frac{5}{36}\approx 0.139"),
     ("(1,2)", r"\begin{pmatrix}1\\2\end{pmatrix}"), (r"[2,5)\cup(5,\infty)", r"\{x\in\mathbb{R} : x\ge2, x\ne5\}"),
     ("(x, y) = (3, 1)", "y = 1, x = 3"), (r"\frac{x}{x-2}", r"f(x)=\frac{x}{x-2},\quad x\ne2"),
