@@ -19,17 +19,13 @@ from wfdsl.grading.text import grade_text
 from wfdsl.grading.verdict import Verdict
 from wfdsl.tasks.task import CodeTests, Task
 
-
-@pytest.mark.parametrize("row", rows("gsm8k"), ids=str)
-async def test_gsm8k_solutions_are_right(row: dict[str, Any]) -> None:
-    verdict = await grade(math_task(row["answer"].split("####")[1].strip()), row["answer"])
-
-    assert verdict.outcome == "right", verdict
+SOLVED = [(row["answer"].split("####")[1].strip(), row["answer"]) for row in rows("gsm8k")]
+SOLVED += [(row["answer"], row["solution"]) for row in rows("math500")]
 
 
-@pytest.mark.parametrize("row", rows("math500"), ids=lambda row: str(row["unique_id"]))
-async def test_math_500_solutions_are_right(row: dict[str, Any]) -> None:
-    verdict = await grade(math_task(row["answer"]), row["solution"])
+@pytest.mark.parametrize(("gold", "solution"), SOLVED)
+async def test_solutions_of_gsm8k_and_math_500_are_right(gold: str, solution: str) -> None:
+    verdict = await grade(math_task(gold), solution)
 
     assert verdict.outcome == "right", verdict
 

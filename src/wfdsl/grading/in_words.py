@@ -41,29 +41,9 @@ _REPEATED = (
 )
 """A value with another spelling of it in brackets: `54 metres (0.054 km)` and `1.5 (3/2)`."""
 _LIMIT = r"[-−]?(?<!\d)\d+(?:[./]\d+)?"
-_BRACKETS = {
-    **dict.fromkeys(("greater than or equal to", "at least", "大于或等于", "大于等于", "不小于", "以上"), "["),
-    **dict.fromkeys(("less than or equal to", "at most", "小于或等于", "小于等于", "不大于", "以下"), "]"),
-    **dict.fromkeys(("greater than", "more than", "大于", "より大きく", "より大きい"), "("),
-    **dict.fromkeys(("less than", "小于", "より小さく", "より小さい", "未満"), ")"),
-}
 _FROM = rf"(?:from|between) ({_LIMIT}|\w+) (?:to|and) ({_LIMIT}|\w+)"
 _ENDS = r",?(?: with| both)*(?: end ?points?| ends)?"
 _ALL = r"all (?:real )?(?:numbers?|values|x)(?: of x)?"
-_NAME = r"(?<![a-zA-Z])[a-z]\s?(?:(?:is|must be|has to be|can be) |は)?"
-_BOUND = rf"({'|'.join(_BRACKETS)})\s?({_LIMIT})"
-
-
-def _interval_of(found: re.Match[str]) -> str:
-    """The interval of one or two bounds that are compared in words."""
-    low, high = "(-∞", "∞)"
-    for word, number in zip(found.groups()[::2], found.groups()[1::2], strict=True):
-        bracket = _BRACKETS.get(word, "")
-        low = bracket + number if bracket in ("(", "[") else low
-        high = number + bracket if bracket in (")", "]") else high
-    return f"{low}, {high}"
-
-
 _IN_WORDS = compiled(
     HOURS,
     (r"\b(\d+) in base[- ](\w+)", lambda found: f"{found[1]}_{{{in_figures(found[2])}}}"),
@@ -72,22 +52,13 @@ _IN_WORDS = compiled(
         rf"(?i)\b(\d{{1,3}}|{_WORD})[ -](?:in|out of)[ -](\d{{1,3}}|{_WORD})(?=\s*(?:[,.;)]|$|chance))",
         lambda found: in_figures(f"{found[1]}/{found[2]}"),
     ),
-    (
-        r"(?i)\ban? (third|quarter|fifth|sixth|eighth|tenth)(?= of\b| chance|\s*[,.;)]|$)",
-        lambda m: f"1/{_PARTS[m[1].lower()]}",
-    ),
     (r"(?<=[\w)])\s+(?:squared|(cubed))\b", lambda m: "³" if m[1] else "²"),
-    (rf"(?i)\b{_WORD}(?= (?:pi\b|π))", lambda m: in_figures(m[0])),
     (r"(?<!\d)(\d{1,4})\s?(?:時間|小时|个)半(?:小时)?", r"\1.5 hours"),
-    (r"(?<!\d)(\d{1,4})\s?[比対]\s?(\d{1,4})(?!\d)", r"\1:\2"),
     (r"(?:(?<!\d)(\d+) times )?(?:the )?square root of (\d+)", r"\1√\2"),
     (
         r"(午後|下午|晚上)?(?:午前|上午|早上)?(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分",
         lambda m: f"{m[2]}:{m[3]}{' pm' * bool(m[1])}",
     ),
-    (rf"({_LIMIT})\s?(より大き[くい]|より小さ[くい]|以上|以下|未満)、?", r"\2\1"),
-    (rf"(?:{_NAME})?{_BOUND}[\s,、]*(?:and |且|并且)?\s?(?:[a-z] )?(?:is )?{_BOUND}", _interval_of),
-    (rf"(?:(?:all|every) (?:real )?(?:numbers? )?)?{_NAME}{_BOUND}", _interval_of),
     (rf"(?:open interval|strictly) {_FROM}|{_FROM}{_ENDS} exclu(?:ded|sive)", r"(\1\3, \2\4)"),
     (rf"closed interval {_FROM}|{_FROM}{_ENDS} inclu(?:ded|sive)", r"[\1\3, \2\4]"),
     (rf"(?:(?<=\d)|{_ALL}),? (?:except|but not|other than)(?: at| for)? (?:[a-z] = )?(?={_LIMIT})", ", x ≠ "),

@@ -29,9 +29,6 @@ async def grade_math(gold: str, answer: str, *, question: str = "", processes: M
         return Verdict("right", answer, f"{given} is the gold answer", rule="the same spelling")
     if isinstance(wanted, Number) and isinstance(given, str):
         given = read(re.sub(r"(?<=\d)(?=[a-zA-Z]\W*$)", " ", answer))  # `24g`
-    (name, value), is_equation = _named(wanted), re.fullmatch(r"(?![a-z]\()[^=]+=[^=]+", clean(answer))
-    if is_equation and isinstance(value, str) and ("=" in value or (name and not _named(given)[0])):
-        given = clean(answer)  # another equation of the same curve
     check = _Check(question, processes)
     is_same = await check.same(wanted, given)
     outcome: Outcome = "right" if is_same else "unjudged" if check.unjudged else "wrong"
@@ -62,7 +59,6 @@ class _Check:
         if isinstance(gold, Words) or isinstance(answer, Words):
             self.rule = "words"
             return isinstance(gold, Words) and isinstance(answer, Words) and same_text(gold, answer)
-        gold, answer = (_in_radians(gold), _in_radians(answer)) if "\\pi" in f"{gold}{answer}" else (gold, answer)
         return await self._expressions(gold, answer)
 
     async def _groups(self, gold: Value, answer: Value) -> bool:
@@ -107,12 +103,6 @@ def _point(group: Group) -> Group:
     """A point by its coordinates, `x = 3, y = 2`."""
     named = sorted(map(_named, group.items), key=lambda one: one[0] if one[0] in "xyz" else "")
     return Group("()", tuple(value for _, value in named)) if len({name for name, _ in named} - {""}) > 1 else group
-
-
-def _in_radians(angle: Value) -> Value:
-    if not isinstance(angle, Number) or angle.unit != "°":
-        return angle
-    return rf"\frac{{{angle.value.numerator}\pi}}{{{180 * angle.value.denominator}}}"
 
 
 def _same_number(gold: Number, answer: Number, question: str) -> bool:

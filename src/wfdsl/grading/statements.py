@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import chain, takewhile
+from itertools import chain
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
@@ -42,8 +42,7 @@ _DOUBT = (
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _ASIDE = re.compile(
     r"\((?=.*[=✓✔])|.*\b(?:would have|as (?:it should|expected|required))\b"
-    r"|\W*(?:(?:that|which|this)(?:['’]s| is) (?:about|roughly|around|approximately)"
-    r"|for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
+    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
     r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
     re.IGNORECASE,
 )
@@ -52,9 +51,6 @@ _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'�
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
 _CLAUSE_BETWEEN = re.compile(r", (?:which|who|whose) [^,]{3,80},(?= (?:is|are|was|were|has|had|[a-z]+ed)\b)")
 _EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
-_COUNT_ASKED = re.compile(r"how many|多少|几|いくつ|何", re.IGNORECASE)
-_INDEXED = re.compile(r"[a-z](?:[₁-₉]|_\d)\s?=[^=]+$")
-_SOLUTIONS = re.compile(r"(?:solutions|roots|zeros|解)\W*\Z", re.IGNORECASE)
 _FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
 """A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
@@ -284,10 +280,6 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
         valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
-        if len(valued) > 1 and _COUNT_ASKED.search(asked.question):  # `four: 2, 3, 5 and 7`
-            start = valued[-1][0].start_pos
-            is_list = re.match(r"[^=]*[,、]", said[start:]) and said[:start].endswith((":", ": "))
-            valued = valued[:-1] if is_list else valued
         while len(valued) > 1 and ("NEG" in _types(valued[-1]) or _PASSING & {*map(str.lower, valued[-1][:2])}):
             valued.pop()  # `, roughly 8.6`, `, not 7` and `, at x = 3`
         if valued:
@@ -298,18 +290,9 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
             value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
             if _EQUATION.match(value):
                 named = [str(token) for token in chain.from_iterable(valued) if _EQUATION.match(token)]
-                value = ", ".join([*_solutions_above(value, sentences[:at]), *named]) or value  # `x = 3 and y = 2`
+                value = ", ".join(named) or value  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
     return None
-
-
-def _solutions_above(value: str, sentences: list[str]) -> list[str]:
-    """The lines before one such as `x₂ = 3` that give other solutions, also of `x` where a heading announces them."""
-    form = _INDEXED if _INDEXED.match(value) else _EQUATION
-    lines = [one.strip(" *•-") for one in reversed(sentences)]
-    above = list(takewhile(form.match, lines))
-    is_list = form is _INDEXED or _SOLUTIONS.search("".join(lines[len(above) : len(above) + 1]))
-    return [re.sub(r"\s*≈.*", "", one) for one in reversed(above)] if is_list else []
 
 
 def _valued(clause: list[Token]) -> Iterator[list[Token]]:
@@ -338,8 +321,6 @@ def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = Fal
         return ""
     end = start = new[-1]
     while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
-        if part[end + 1].lower().endswith("ed") or part[end][-1] in ")]":
-            break
         between = text[part[end].end_pos : part[end + 1].start_pos].strip()
         if between or (re.match("[a-zA-Z]", part[end]) and not part[end + 1].isascii()):  # `1.2 km 進む`
             break

@@ -45,11 +45,6 @@ _AWAY = re.compile(
 _APPOSED = re.compile(
     r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+(?:\sand\s(?=[a-z]))?)+\s*\Z"
 )
-_DESCRIBED = re.compile(
-    r"^(?:the |an? )?(?:[A-Z]\w+ )?(?:(?!(?:of|to|by|in|for|from|with|at|on|than)\b)[a-z]+ )+(?=[A-Z])"
-    r"|^.{1,12}[家人者帝王师士](?=.)"
-)
-"""Before a name: what it is called by, such as `Roman poet`."""
 _ADDED = re.compile(
     r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
 )
@@ -77,7 +72,7 @@ def grade_text(
     if same_text(gold, first, known):
         return Verdict("right", answer, f"it is {gold!r}", rule="same text")
     leads = [first[: end.start()] for end in re.finditer(r"[,，(（:]|\s(?=of\b)", first)]
-    leads += [_DESCRIBED.sub("", first), *re.findall(r"[(（](?!(?:as|in|of|by|from) )([^()（）]+)[)）]$", first)]
+    leads += re.findall(r"[(（](?!(?:as|in|of|by|from) )([^()（）]+)[)）]$", first)
     leads = [] if _ELSE.search(first) else leads
     said = (same_text(gold, one, known) for one in [*_DATE.findall(answer.replace("\n", " "))[:1], *leads])
     if (is_claim and says(gold, answer, known)) or any(said):
@@ -224,24 +219,18 @@ def stems(text: str) -> frozenset[str]:
 
 
 def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[str]]:
-    """Where a clause has a text, or the last word of a name, or what the question does not have of it."""
+    """Where a clause has the words of a text, or the last one of a name, or those that the question does not have."""
     words = _WORD.findall(_plain(wanted))
-    forms = [wanted]
+    forms = [words]
     if len(words) > 1 and wanted[:1].isupper() and not re.search(r"\d", wanted):
-        forms.append(" ".join(word for word in words if word.lower() not in known | USUAL))
+        forms.append([word for word in words if word.lower() not in known | USUAL])
         if len(words[-1]) > 3 and words[-1][0].isupper() and words[-1].lower() not in known:
-            forms.append(words[-1])
-    return [found for form in forms if (found := mention(form, clause))]
-
-
-def mention(wanted: str, clause: str) -> re.Match[str] | None:
-    """Where a clause has the words of a text."""
-    words = [word for word in _WORD.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
-    phrase = r"\W+".join(map(re.escape, words))
-    if not phrase:
-        return None
+            forms.append(words[-1:])
     is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
-    return re.search(rf"{is_start}{phrase}(?:(?<=[a-z]{{3}})s)?(?![a-zA-Z\d])", _plain(clause), re.IGNORECASE)
+    phrases = (r"\W+".join(re.escape(word) for word in one if word.lower() not in ("the", "a", "an")) for one in forms)
+    ends = r"(?:(?<=[a-z]{3})s)?(?![a-zA-Z\d])"
+    found = (re.search(rf"{is_start}{one}{ends}", _plain(clause), re.IGNORECASE) for one in phrases if one)
+    return [each for each in found if each]
 
 
 @lru_cache(maxsize=64)
