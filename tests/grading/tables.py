@@ -12,7 +12,7 @@ from wfdsl import Task
 from wfdsl.tasks.conversion import lettered
 
 DATA = Path(__file__).parent / "data"
-TABLES = [name + half for name in ("replies", "independent", "fresh", "exam", "blind") for half in ("", "_kept")]
+TABLES = [name + half for name in ("replies", "independent", "exam", "blind", "unseen") for half in ("", "_kept")]
 Form = Literal["form", "prose"]
 
 

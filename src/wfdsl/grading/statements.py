@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
@@ -51,6 +51,8 @@ _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'�
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
 _CLAUSE_BETWEEN = re.compile(r", (?:which|who|whose) [^,]{3,80},(?= (?:is|are|was|were|has|had|[a-z]+ed)\b)")
 _EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
+_INDEXED = re.compile(r"[a-z](?:[₁-₉]|_\d)\s?=[^=]+$")
+_SOLUTIONS = re.compile(r"(?:solutions|roots|zeros|解)\W*\Z", re.IGNORECASE)
 _FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
 """A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
@@ -290,9 +292,18 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
             value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
             if _EQUATION.match(value):
                 named = [str(token) for token in chain.from_iterable(valued) if _EQUATION.match(token)]
-                value = ", ".join(named) or value  # `x = 3 and y = 2`
+                value = ", ".join([*_solutions_above(value, sentences[:at]), *named]) or value  # `x = 3 and y = 2`
             return Statement(said, value, is_claim=True) if value else None
     return None
+
+
+def _solutions_above(value: str, sentences: list[str]) -> list[str]:
+    """The lines before one such as `x₂ = 3` that give other solutions, also of `x` where a heading announces them."""
+    form = _INDEXED if _INDEXED.match(value) else _EQUATION
+    lines = [one.strip(" *•-") for one in reversed(sentences)]
+    above = list(takewhile(form.match, lines))
+    is_list = form is _INDEXED or _SOLUTIONS.search("".join(lines[len(above) : len(above) + 1]))
+    return [re.sub(r"\s*≈.*", "", one) for one in reversed(above)] if is_list else []
 
 
 def _valued(clause: list[Token]) -> Iterator[list[Token]]:
