@@ -8,16 +8,17 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-import gguf
 import pytest
-import transformers
 
-from wfdsl.language.workflow import Step, Workflow
-from wfdsl.workers.model_folder import shipped_file
-from wfdsl_rl.gym import headline
-from wfdsl_rl.gym.measure import Asked, Measured, gain, measure
-from wfdsl_rl.gym.questions import KINDS, SPLITS, Kind, draw
-from wfdsl_rl.gym.start import cut_model, sft_rows
+gguf = pytest.importorskip("gguf", reason="needs the extra rl")
+transformers = pytest.importorskip("transformers", reason="needs the extra rl")
+
+from wfdsl.language.workflow import Step, Workflow  # noqa: E402
+from wfdsl.workers.model_folder import shipped_file  # noqa: E402
+from wfdsl_rl.gym import headline  # noqa: E402
+from wfdsl_rl.gym.measure import Asked, Measured, gain, measure  # noqa: E402
+from wfdsl_rl.gym.questions import KINDS, SPLITS, Kind, draw  # noqa: E402
+from wfdsl_rl.gym.start import cut_model, sft_rows  # noqa: E402
 
 pytestmark = pytest.mark.local
 

@@ -66,14 +66,13 @@ BASE = GrpoStage(
     per_device_train_batch_size=24,
     save_steps=2,
 )
-REVISING = GrpoStage(
+REVISING = replace(
+    BASE,
     max_steps=2,
     prompts_per_step=4,
     num_generations=4,
-    learning_rate=1e-3,
     max_completion_length=60,
     scale_rewards="batch",
-    save_steps=2,
     forced=0.5,
 )
 SFT = SftStage(kind="sft", rows="sft.jsonl", max_steps=300, prompts_per_step=32, learning_rate=4e-3, save_steps=1000)
