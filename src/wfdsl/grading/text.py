@@ -45,6 +45,7 @@ _AWAY = re.compile(
 _APPOSED = re.compile(
     r"\b[A-Z]\w+(?:\s(?!(?:of|to|by|in|for|from|and|or|with|at|on|than)\b)[a-z]+(?:\sand\s(?=[a-z]))?)+\s*\Z"
 )
+"""Before a name: what it is called by, such as `Roman poet`."""
 _ADDED = re.compile(
     r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|(?:['’]s)?\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
 )

@@ -49,8 +49,8 @@ def _pool() -> Pool:
 
 pools: Final = Named({NAME: _pool})
 conductors: Final = Named({NAME: lambda: Path(__file__).parent / "seven"})
-"""The folder of the Conductor that comes with the package: a GGUF file, which llama.cpp runs without torch. `make
-headline` trains it."""
+"""The folder of the Conductor that comes with the package: a GGUF file, which llama.cpp runs without torch.
+`python -m wfdsl_rl.gym.headline DIR --stages` trains it."""
 
 
 def tasks(name: str, count: int, seed: int, *, split: str = "", kinds: Sequence[str] | None = None) -> list[Task]:
