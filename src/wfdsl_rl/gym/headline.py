@@ -60,8 +60,7 @@ def main() -> None:
     args = parser.parse_args()
     folder = args.folder / f"seed{args.seed}"
     start, seeded = folder / "start", f"train.seed={args.seed}"
-    rows = 2400 if args.stages else 896
-    write_start(start, layers=args.layers, per_kind=rows, seed=args.seed, stages=args.stages)
+    write_start(start, layers=args.layers, seed=args.seed, stages=args.stages)
     first = [seeded, f"train.model={start / 'model'}", f"train.stages.sft.rows={start / 'sft.jsonl'}"]
     if args.stages:
         first += [f"conductor.prompt={NAMED_PROMPT}", "train.stages.sft.max_steps=3500"]

@@ -136,11 +136,13 @@ def measure(
     max_steps: int = MAX_STEPS,
     temperature: float = 1.0,
     sizes: Sequence[int] = (),
+    newcomer: str = "",
     batch: int = 256,
 ) -> Measured:
     """Ask a model fresh questions, kinds in turns; a temperature of 0 is greedy.
 
     With sizes, each question offers so many of the named workers, in turns, drawn for it; and there is a second round.
+    One of them, drawn too, is shown under the name of a `newcomer`.
     """
     torch.manual_seed(seed)
     writer = _Writer(model, temperature, batch)
@@ -148,6 +150,8 @@ def measure(
     series = [draw(kind, "test", seed) for kind in KINDS]
     items = list(islice((next(each) for each in cycle(series)), questions))
     listings = [_listing(pool, seed, at, sizes) for at in range(len(items))]
+    if newcomer:
+        listings = [_renamed(listing, newcomer, f"new/{seed}/{at}") for at, listing in enumerate(listings)]
     chats = [
         list(prompt.ask(item.text, listing, max_steps=max_steps)) for item, listing in zip(items, listings, strict=True)
     ]
@@ -193,6 +197,13 @@ def _listing(pool: Pool, seed: int, number: int, sizes: Sequence[int]) -> Worker
     size = sizes[number // len(KINDS) % len(sizes)]  # so that each kind meets each size
     shown = Random(f"offered/{seed}/{number}").sample(range(len(WORKERS)), size)
     return WorkerListing.of(pool, dict(enumerate(shown)))
+
+
+def _renamed(listing: WorkerListing, name: str, seed: str) -> WorkerListing:
+    """A listing in which one worker, drawn by seed, has another name."""
+    shown = list(listing.descriptions)
+    shown[Random(seed).randrange(len(shown))] = name
+    return replace(listing, descriptions=tuple(shown))
 
 
 class _Writer:
@@ -256,6 +267,7 @@ def main() -> None:
     parser.add_argument("--max-steps", type=int, default=MAX_STEPS, help="of a workflow (default: %(default)s)")
     parser.add_argument("--temperature", type=float, default=1.0, help="0: greedy (default: %(default)s)")
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help="of drawn pools of named workers")
+    parser.add_argument("--newcomer", default="", metavar="NAME", help="of one worker that training did not have")
     args = parser.parse_args()
     first: Measured | None = None
     for model in args.models:

@@ -236,17 +236,21 @@ def write_start(
     folder: Path,
     *,
     layers: int = 4,
-    per_kind: int = 896,
+    per_kind: int | None = None,
     seed: int = 0,
     max_steps: int = MAX_STEPS,
     stages: bool = False,
 ) -> None:
     """Write the model, unless it is there, and the rows; those of a training in stages if it is one.
 
+    Unless it is given, how many rows there are of each kind is enough for all steps of the presets: 896, or 2,400 for
+    a training in stages, which reads them again.
+
     Raises:
         UsageError: the package with the model's weights is not installed.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    per_kind = per_kind or (2400 if stages else 896)
     rows = stage_rows(per_kind, seed) if stages else sft_rows(per_kind, seed, max_steps=max_steps)
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (folder / "sft.jsonl").write_text("".join(lines), encoding="utf-8")
@@ -259,7 +263,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--layers", type=int, default=4, help="of the 30 that the model has (default: %(default)s)")
-    parser.add_argument("--rows", type=int, default=896, help="for each kind of question (default: %(default)s)")
+    parser.add_argument("--rows", type=int, help="for each kind of question (default: 896; with --stages 2400)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-steps", type=int, default=MAX_STEPS, help="of a workflow at most (default: %(default)s)")
     parser.add_argument("--stages", action="store_true", help="rows with drawn pools and second rounds")

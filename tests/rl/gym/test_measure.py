@@ -79,7 +79,7 @@ def test_figures_of_drawn_pools_and_second_rounds() -> None:
 
 
 def test_a_model_is_measured_on_drawn_pools(folder: Path) -> None:
-    found = measure(str(folder), questions=16, seed=1, max_steps=1, sizes=(2, 5)).to_dict()
+    found = measure(str(folder), questions=16, seed=1, max_steps=1, sizes=(2, 5), newcomer="rowan").to_dict()
     assert {size: each["questions"] for size, each in found["by_size"].items()} == {2: 8, 5: 8}
     assert found["second_round"]["gain"] == 0.0
 
