@@ -17,7 +17,7 @@ from unicodedata import normalize
 
 from wfdsl.grading.in_words import in_signs
 from wfdsl.grading.normal_forms import nested
-from wfdsl.grading.text import USUAL, names, stems, words_of
+from wfdsl.grading.text import USUAL, stems, words_of
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.reasoning import after_reasoning
 
@@ -237,9 +237,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         is_denied = denied and _NOT.search(asked.question.partition("\n")[0])
         claim = _affirmed_option([denied] if is_denied else parts, asked)
     else:
-        known = words_of(asked.question)
-        start = next((at for at in range(len(parts) - 1, 0, -1) if any(names(one, known) for one in parts[at])), 0)
-        claim = "\n".join(chain.from_iterable(parts[start:]))
+        claim = "\n".join(next(filter(None, reversed(parts)), []))
     return Statement(" ".join(sentences), claim, is_claim=True) if claim else None
 
 
