@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import chain, takewhile
+from itertools import chain
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
@@ -51,17 +51,11 @@ _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'�
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
 _CLAUSE_BETWEEN = re.compile(r", (?:which|who|whose) [^,]{3,80},(?= (?:is|are|was|were|has|had|[a-z]+ed)\b)")
 _EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
-_INDEXED = re.compile(r"[a-z](?:[₁-₉]|_\d)\s?=[^=]+$")
-_SOLUTIONS = re.compile(r"(?:solutions|roots|zeros|解)\W*\Z", re.IGNORECASE)
 _FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
 """A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
-_BOUNDS = frozenset({"around", "about", "between", "over", "under", "nearly", "almost", "approximately", "roughly"})
-_BOUNDS |= {"约", "約", "大约", "およそ"}
-_PASSING = _BOUNDS | {"at", "when"}
-_NOT = re.compile(r"\b(?:not|except|false|incorrect|never)\b|n['’]t\b|不|ない|ません|非", re.IGNORECASE)
 _FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
@@ -220,22 +214,20 @@ def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) 
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
-    """The option or text that prose affirms, or denies where the question asks which option is not so."""
+    """What prose affirms after its last `but` or `so`: all that may be a text, or the first option named alone.
+
+    Where no option is named by all its own words, a part of them is enough.
+    """
     parts: list[list[str]] = [[]]
-    denied: list[str] = []
     for sentence in sentences:
         for at, part in enumerate(_parts(_tokens(sentence, asked))):
+            affirmed = (one for one in (_listed(part) if asked.choices else part) if not _types(one) & _DOUBTS)
             parts += [[]] * (at > 0)
-            doubt = None
-            for clause in _listed(part) if asked.kind == "choice" else part:
-                if not (doubt and clause[0].lower() == "or"):
-                    doubt = next((token for token in clause if token.type in _DOUBTS), None)
-                is_affirmed = doubt is None or (doubt.lower() in _BOUNDS and doubt is not clause[0])  # up to a bound
-                end = doubt.start_pos if doubt and is_affirmed else clause[-1].end_pos
-                (parts[-1] if is_affirmed else denied).append(sentence[clause[0].start_pos : end])
+            parts[-1] = parts[-1] + [sentence[one[0].start_pos : one[-1].end_pos] for one in affirmed]
     if asked.kind == "choice":
-        is_denied = denied and _NOT.search(asked.question.partition("\n")[0])
-        claim = _affirmed_option([denied] if is_denied else parts, asked)
+        clauses = list(chain.from_iterable(reversed(parts)))
+        named = (_options_in(clause, asked, least) for least in (1, 0.25) for clause in clauses)
+        claim = next((min(one) for one in named if len(one) == 1), "")
     else:
         claim = "\n".join(next(filter(None, reversed(parts)), []))
     return Statement(" ".join(sentences), claim, is_claim=True) if claim else None
@@ -253,98 +245,49 @@ def _listed(part: list[list[Token]]) -> list[list[Token]]:
     return joined
 
 
-def _affirmed_option(parts: list[list[str]], asked: Asked) -> str:
-    """The letter of the option that the last part names alone in a clause: the first such one, or of numbers the last.
-
-    Where no option is named by all its own words, most of them are enough.
-    """
-    is_number = all(map(re.compile(r"\d").search, asked.choices))
-    for least in (1, 0.5):
-        for part in reversed(parts):
-            named = (_options_in(claim, asked, least, is_number=is_number) for claim in part)
-            if alone := [min(one) for one in named if len(one) == 1]:
-                return alone[-1 if is_number else 0]
-    return ""
-
-
 def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
-    """The value of the last sentence that has one and is no aside: of its clause with most words that are asked for.
-
-    Of several such clauses, the last one.
-    """
+    """The value of the last sentence that has one and is no aside: of its last clause that affirms one."""
     asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
-    wanted = words_of(re.findall(r"[^.。!\n]*\S", asked.question.strip() or "?")[-1])
     last = 0 if sentences and _FIRST_VALUE.fullmatch(sentences[0]) else len(sentences) - 1
     for at in range(last, -1, -1):
         is_headed = at and asides[at - 1] and not re.search("[ 、,]", sentences[at - 1])  # by `Check:`
         said = in_signs(sentences[at])
         tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
-        valued = list(chain.from_iterable(map(_valued, chain.from_iterable(_parts(tokens)))))
-        while len(valued) > 1 and ("NEG" in _types(valued[-1]) or _PASSING & {*map(str.lower, valued[-1][:2])}):
-            valued.pop()  # `, roughly 8.6`, `, not 7` and `, at x = 3`
+        valued = [one for one in chain.from_iterable(_parts(tokens)) if _types(one) & _VALUES and not _is_doubted(one)]
+        while len(valued) > 1 and {"at", "when"} & {*map(str.lower, valued[-1][:2])}:
+            valued.pop()  # `, at x = 3`
         if valued:
-            told = [sum(token.type == "KNOWN" and token.lower() in wanted for token in one) for one in valued]
-            while len(valued) > 1 and valued[-1][0].lower() == "and" and told[len(valued) - 2] > told[len(valued) - 1]:
-                valued.pop()
-            clause = valued[-1]
-            value = "" if _is_doubted(clause) else _value(clause, said, asked, is_claim=True)
-            if _EQUATION.match(value):
-                named = [str(token) for token in chain.from_iterable(valued) if _EQUATION.match(token)]
-                value = ", ".join([*_solutions_above(value, sentences[:at]), *named]) or value  # `x = 3 and y = 2`
+            value = _value(valued[-1], said, asked, is_claim=True)
+            if _EQUATION.match(value):  # `x = 3 and y = 2`
+                value = ", ".join(filter(_EQUATION.match, chain.from_iterable(valued))) or value
             return Statement(said, value, is_claim=True) if value else None
     return None
 
 
-def _solutions_above(value: str, sentences: list[str]) -> list[str]:
-    """The lines before one such as `x₂ = 3` that give other solutions, also of `x` where a heading announces them."""
-    form = _INDEXED if _INDEXED.match(value) else _EQUATION
-    lines = [one.strip(" *•-") for one in reversed(sentences)]
-    above = list(takewhile(form.match, lines))
-    is_list = form is _INDEXED or _SOLUTIONS.search("".join(lines[len(above) : len(above) + 1]))
-    return [re.sub(r"\s*≈.*", "", one) for one in reversed(above)] if is_list else []
-
-
-def _valued(clause: list[Token]) -> Iterator[list[Token]]:
-    """The parts of a clause that have values: `8 cows` and `and 12 chickens`."""
-    start, has_value = 0, False
-    for at, token in enumerate(clause):
-        if has_value and token.lower() == "and" and _VALUES & _types(clause[at:]):
-            yield clause[start:at]
-            start, has_value = at, False
-        has_value = has_value or token.type in _VALUES
-    if has_value:
-        yield clause[start:]
-
-
 def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = False) -> str:
-    """The only value after the last verb of a clause, or that the question does not have, with its unit.
+    """The only value of a clause that the question does not have, with its unit.
 
     Where a clause only claims the answer, the last of several that is not said `of` or `at` something.
     """
-    verb = _verb(clause)
-    part = clause[verb + 1 :] if _types(clause[verb + 1 :]) & _VALUES else clause
-    values = [at for at, token in enumerate(part) if token.type in _VALUES]
-    new = [at for at in values if not re.search(rf"(?<!\d){re.escape(part[at])}(?!\d)", asked.question)] or values
-    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+){0,2}\Z", text[: part[at].start_pos])] or new
+    values = [at for at, token in enumerate(clause) if token.type in _VALUES]
+    new = [at for at in values if not re.search(rf"(?<!\d){re.escape(clause[at])}(?!\d)", asked.question)] or values
+    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+){0,2}\Z", text[: clause[at].start_pos])] or new
     if len(new) != 1 and not (new and is_claim):
         return ""
     end = start = new[-1]
-    while end + 1 < len(part) and (part[end + 1].type in ("WORD", "KNOWN") or part[end + 1] == "per"):
-        between = text[part[end].end_pos : part[end + 1].start_pos].strip()
-        if between or (re.match("[a-zA-Z]", part[end]) and not part[end + 1].isascii()):  # `1.2 km 進む`
+    while end + 1 < len(clause) and (clause[end + 1].type in ("WORD", "KNOWN") or clause[end + 1] == "per"):
+        between = text[clause[end].end_pos : clause[end + 1].start_pos].strip()
+        if between or (re.match("[a-zA-Z]", clause[end]) and not clause[end + 1].isascii()):  # `1.2 km 進む`
             break
         end += 1
-    value = text[part[start].start_pos : part[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
+    value = text[clause[start].start_pos : clause[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
     return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
 
 
-def _options_in(clause: str, asked: Asked, least: float = 1, *, is_number: bool = False) -> set[str]:
-    """The letters of the options that a clause has in full, or at least this share of their own words.
-
-    Of several numbers, the last one.
-    """
-    if named := [_LETTERS[sign] for sign in re.findall(r"[\ue100-\ue119]", clause)]:
-        return set(named[-1 if is_number else 0 :])
+def _options_in(clause: str, asked: Asked, least: float = 1) -> set[str]:
+    """The letters of the options that a clause has in full, or at least this share of their own words."""
+    if named := {_LETTERS[sign] for sign in re.findall(r"[\ue100-\ue119]", clause)}:
+        return named
     said = stems(clause)
     found = [(letter, words) for letter, words in _distinct(asked) if len(words & said) >= least * len(words)]
     return {letter for letter, words in found if not any(words < others for _, others in found)}

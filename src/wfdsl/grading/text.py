@@ -155,7 +155,7 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
     said = [line for line, at in found if not (_ADDED.match(line[at.end() :]) or _AWAY.search(line[: at.start()]))]
     new = [word for word in _TERM.findall(lines[0]) if word.lower() not in known | USUAL]
     names = [word for word in new if not word.islower()]
-    is_name = len(new) <= 2 * len(names) and len(new) <= (5 if _CJK.search(lines[0]) else 3)
+    is_name = len(new) <= 2 * len(names) and len(new) <= (6 if _CJK.search(lines[0]) else 3)
     is_other = new and is_name and not re.match(r"(?i:in|on|by) \d", lines[0])
     return bool(said) and (said[0] == lines[0] or not is_other)
 
