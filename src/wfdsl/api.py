@@ -230,7 +230,7 @@ def analyze_path(
 
 
 def dumps(workflow: Workflow, form: Form = "completion") -> str:
-    """A workflow as text in either form; reading it gives an equal workflow.
+    """A workflow as text in either form, a file with its names; reading it gives an equal workflow.
 
     Raises:
         WorkflowError: the completion form cannot say it (an unresolved worker, a depth of its own).
