@@ -206,9 +206,8 @@ def changed(table: _T, changes: Mapping[str, Any]) -> _T:
 
 def not_default(table: Any) -> dict[str, Any]:
     """The options of a table whose values are not the defaults."""
-    default = type(table)()
-    values = {each.name: getattr(table, each.name) for each in options_of(type(table))}
-    return {name: value for name, value in values.items() if value != getattr(default, name)}
+    default, names = type(table)(), [each.name for each in options_of(type(table))]
+    return {name: value for name in names if (value := getattr(table, name)) != getattr(default, name)}
 
 
 def from_table(table: type[_T], values: Mapping[str, Any], place: str) -> _T:
@@ -295,6 +294,9 @@ _PLAIN: Final = {
     "a boolean": "true or false",
     "a dictionary": "an object",
     "a tuple": "a list",
+    "match pattern '^[A-Za-z_][A-Za-z0-9_]*$'": "be the name of an environment variable",
+    r"match pattern '^(|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))$'": "be a day, such as 2027-01-31",
+    "match pattern '^(https?://|data:image/)'": "begin with http://, https:// or data:image/",
 }
 
 
