@@ -296,7 +296,6 @@ _PLAIN: Final = {
     "a tuple": "a list",
     "match pattern '^[A-Za-z_][A-Za-z0-9_]*$'": "be the name of an environment variable",
     r"match pattern '^(|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))$'": "be a day, such as 2027-01-31",
-    "match pattern '^(https?://|data:image/)'": "begin with http://, https:// or data:image/",
 }
 
 
