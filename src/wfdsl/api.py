@@ -230,18 +230,17 @@ def analyze_path(
 
 
 def dumps(workflow: Workflow, form: Form = "completion") -> str:
-    """A workflow as text in either form; reading it gives an equal workflow.
+    """A workflow as text in either form, a file with its names; reading it gives an equal workflow.
 
     Raises:
         WorkflowError: the completion form cannot say it (an unresolved worker, a depth of its own).
     """
-    if form == "wf":
-        from wfdsl.language.file_printer import print_file  # noqa: PLC0415  (completions do not need it)
+    if form == "wf":  # completions do not need the one, nor files the other
+        from wfdsl.language.file_printer import print_file as printed  # noqa: PLC0415
+    else:
+        from wfdsl.language.completion import print_completion as printed  # noqa: PLC0415
 
-        return print_file(workflow)
-    from wfdsl.language.completion import print_completion  # noqa: PLC0415  (files do not need it)
-
-    return print_completion(workflow)
+    return printed(workflow)
 
 
 def form_of(path: str | PathLike[str]) -> Form:

@@ -108,7 +108,7 @@ class KeyLimits(Table):
         "the day from which it is refused, in UTC, as 2027-01-31; without it, it does not expire",
         "--expires",
         metavar="DAY",
-        pattern=r"^(|\d{4}-\d{2}-\d{2})$",
+        pattern=r"^(|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))$",
     )
     usd: float | None = option(None, "most US dollars that its requests may cost in a period", "--usd", ge=0)
     per: Literal["day", "month", "ever"] = option("month", "the period of --usd, by the calendar of UTC")

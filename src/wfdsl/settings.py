@@ -206,9 +206,8 @@ def changed(table: _T, changes: Mapping[str, Any]) -> _T:
 
 def not_default(table: Any) -> dict[str, Any]:
     """The options of a table whose values are not the defaults."""
-    default = type(table)()
-    values = {each.name: getattr(table, each.name) for each in options_of(type(table))}
-    return {name: value for name, value in values.items() if value != getattr(default, name)}
+    default, names = type(table)(), [each.name for each in options_of(type(table))]
+    return {name: value for name in names if (value := getattr(table, name)) != getattr(default, name)}
 
 
 def from_table(table: type[_T], values: Mapping[str, Any], place: str) -> _T:
@@ -273,24 +272,30 @@ def first_problem(error: Any) -> tuple[str, str]:
     `error` is pydantic's ValidationError, a ValueError: to name it would import pydantic where nothing needs it.
     """
     first = error.errors(include_url=False, include_context=False)[0]
-    said, got = first["msg"].removeprefix("Value error, "), first["input"]
-    reason = (
-        "is missing" if first["type"] == "missing" else re.sub(r"^\w+ should", "must", said.partition(", unable")[0])
-    )
-    for words, plain in _PLAIN.items():
-        reason = reason.replace(words, plain)
+    reason, got = "is missing" if first["type"] == "missing" else in_plain_words(first["msg"]), first["input"]
     shown = f" (got {got})" if got is None or isinstance(got, bool | int | float) else ""
-    return ".".join(map(str, first["loc"])), f"{reason[:1].lower()}{reason[1:]}{shown[:60]}"
+    return ".".join(map(str, first["loc"])), f"{reason}{shown[:60]}"
+
+
+def in_plain_words(message: str) -> str:
+    """What pydantic says of a value, in the words of our own messages."""
+    said = re.sub(r"^Value error, |, unable.*| after validation| or instance of \w+|(?<=be a) valid", "", message)
+    said = re.sub(r"^\w+ should", "must", said)
+    for words, plain in _PLAIN.items():
+        said = said.replace(words, plain)
+    return said[:1].lower() + said[1:]
 
 
 _PLAIN: Final = {
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-    "a valid string": "a text",
-    "a valid boolean": "true or false",
-    "a valid tuple": "a list",
+    "a integer": "a whole number",
+    "a string": "a text",
+    "a boolean": "true or false",
+    "a dictionary": "an object",
+    "a tuple": "a list",
+    "match pattern '^[A-Za-z_][A-Za-z0-9_]*$'": "be the name of an environment variable",
+    r"match pattern '^(|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))$'": "be a day, such as 2027-01-31",
 }
 
 

@@ -197,8 +197,12 @@ async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_runnin
     async def wrong(task: Task, text: str) -> Verdict:
         raise UsageError("there is no grader `nowhere:grade`")
 
-    pool, _ = pool_of(["42"], delay_s=0.0)
+    pool, [worker] = pool_of(["42"], delay_s=0.0)
+    absent = [task.model_copy(update={"kind": "custom", "grader": "nowhere:grade"}) for task in tasks(20)]
 
+    with pytest.raises(UsageError, match="nowhere"):  # before anything is asked
+        await trials_of(evaluation(pool, tasks=absent), grader=None)
+    assert not worker.calls
     with pytest.raises(UsageError, match="nowhere:grade"):
         await trials_of(evaluation(pool, count=20), grader=wrong)
 

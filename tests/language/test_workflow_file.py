@@ -10,7 +10,6 @@ from tests.language.wf_reading import ToyPool, codes, read, workflow
 from wfdsl.api import analyze
 from wfdsl.errors import UsageError
 from wfdsl.language.diagnostics import WorkflowError
-from wfdsl.language.file_printer import print_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.file_scanner import FileGrammar
 from wfdsl.language.grammar import grammar_folder
@@ -240,15 +239,6 @@ def test_parameters_are_filled_into_title_and_description_and_count_as_used() ->
     assert (checked.tree.title, checked.tree.description) == ("5 attempts {x}", "Best of 5.")
     only_in_title = 'param n = 3\ntitle "{n} attempts"\nstep a by 0: "Try."\n'
     assert analyze(only_in_title, form="wf").diagnostics == ()
-
-
-def test_a_title_with_braces_is_printed_so_that_it_is_read_back() -> None:
-    text = print_file(Workflow((Step(0, "Try."),)), title="a {b} }", description="{n}")
-
-    tree = analyze(text, form="wf").tree
-
-    assert tree is not None
-    assert (tree.title, tree.description) == ("a {b} }", "{n}")
 
 
 @pytest.mark.parametrize("name", ["योजना", "แผนที่", "e\u0301tape", "שָׁלוֹם", "𑄌𑄋𑄴𑄟𑄳𑄦", "stepี"])

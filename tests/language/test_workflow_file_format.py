@@ -10,7 +10,7 @@ from tests.language.wf_reading import file_tree, read, workflow
 from wfdsl.language.file_printer import format_file, print_file
 from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow import Labels, Step, Workflow
 
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "docs" / "examples").glob("*.wf"))
 
@@ -103,16 +103,14 @@ def test_laying_out_a_text_does_not_change_what_it_says(literal: str) -> None:
 
 
 def test_a_file_with_syntax_errors_is_not_formatted() -> None:
-    tree, _ = read_workflow_file(Source("step a"))
-
     with pytest.raises(ValueError, match="syntax errors"):
-        format_file(tree)
+        format_file(read_workflow_file(Source("step a"))[0])
 
 
 def test_a_workflow_is_printed_as_plain_steps() -> None:
     steps = (Step("planner", "Plan."), Step(1, 'Solve\nit "well" {now}.', (0,)), Step("conductor", "Check.", "all", 2))
 
-    text = print_file(Workflow(steps), names=["plan", "try[1]", "all"], title="Demo", description="Two\nlines")
+    text = print_file(Workflow(steps, Labels(("plan", "try[1]", "all"), "Demo", "Two\nlines")))
 
     assert (
         text
@@ -135,9 +133,9 @@ step s2 by conductor depth 2 sees all: "Check."
 
 @pytest.mark.parametrize("names", [["s1", "s1", "s1"], ["", "s0", "step"], ["a[1]", "a-1", "a[1]"], ["s2", "s2"], []])
 def test_steps_are_printed_with_names_that_can_be_read(names: list[str]) -> None:
-    steps = Workflow((Step(0, "a"), Step(0, "b", (0,)), Step(0, "c", (0, 1))))
+    steps = Workflow((Step(0, "a"), Step(0, "b", (0,)), Step(0, "c", (0, 1))), Labels(tuple(names)))
 
-    assert workflow(print_file(steps, names=names)) == steps
+    assert workflow(print_file(steps)) == steps
     assert print_file(Workflow(())) == ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import example, given
@@ -17,7 +18,7 @@ from wfdsl.language.file_scanner import file_grammar
 from wfdsl.language.file_tree import FileTree, Heading
 from wfdsl.language.grammar import grammar_folder
 from wfdsl.language.source import Source
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow import Labels, Step, Workflow
 
 _AWKWARD = "\"'\\{}#:\n\r\t ar\x00\x85\ufeffé😀"
 _TEXTS = st.text(st.one_of(st.sampled_from(_AWKWARD), st.characters(exclude_categories=["Cs"])), max_size=30)
@@ -140,8 +141,9 @@ def test_a_printed_workflow_is_read_back(steps: Workflow) -> None:
 
 
 @given(workflows(), _TEXTS, _TEXTS)
+@example(Workflow((Step(0, "Try."),)), "a {b} }", "{n}")
 def test_a_printed_file_is_tidy_and_keeps_its_headings(steps: Workflow, title: str, description: str) -> None:
-    text = print_file(steps, title=title, description=description)
+    text = print_file(replace(steps, labels=Labels(title=title, description=description)))
 
     tree, found = read_workflow_file(Source(text))
 

@@ -82,7 +82,7 @@ async def test_an_agent_lists_checks_draws_prices_runs_and_redoes(folder: Path) 
         assert GYM in listed["pools"]
 
         good = await called(client, "check", file="two.wf", pool=GYM)
-        assert (good["ok"], good["diagnostics"]) == (True, [])
+        assert (good["ok"], good["diagnostics"], good["text"]) == (True, [], WF)
         bad = await called(client, "check", text='wfdsl 1\nstep a by 0 sees b: "x"\n')
         assert not bad["ok"]
         found = bad["diagnostics"][0]

@@ -158,7 +158,10 @@ def test_a_wrong_value_and_what_cannot_be_honoured_are_named(
 
     code = "unsupported_parameter" if more in UNSUPPORTED else "invalid_value"
     assert reply.status_code == 400
-    assert reply.json()["error"].items() >= {"code": code, "param": param, "type": "invalid_request_error"}.items()
+    error = reply.json()["error"]
+    assert error.items() >= {"code": code, "param": param, "type": "invalid_request_error"}.items()
+    if isinstance(more.get("stop"), list):  # said of the list, though a text would do too
+        assert "4" in error["message"]
 
 
 def test_what_makes_no_difference_is_taken(serve: Serve) -> None:

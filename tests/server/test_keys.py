@@ -63,7 +63,7 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
 
     key = wfdsl("serve", "keys", "make", "ann", "--keys", str(file), *options).out.strip()
     again = wfdsl("serve", "keys", "make", "ann", "--keys", str(file))
-    wfdsl("serve", "keys", "make", "b-2", "--keys", str(file))
+    wfdsl("serve", "keys", "make", "b-2", "--keys", str(file), "--usd", "0")
     listed = wfdsl("serve", "keys", "list", "--keys", str(file))
     rows = [json.loads(line) for line in wfdsl("serve", "keys", "list", "--json", "--keys", str(file)).out.splitlines()]
 
@@ -72,7 +72,7 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
     assert again.code == 2
     assert "there is a key 'ann' already" in again.err
     assert "usd 5.0, per month" in listed.out
-    assert [row["name"] for row in rows] == ["ann", "b-2"]
+    assert [(row["name"], row["usd"]) for row in rows] == [("ann", 5.0), ("b-2", 0.0)]
     assert "hash" not in rows[0]
     found = ApiKeys(str(file), print).caller(bearer(key))
     assert found.limits is not None
@@ -85,6 +85,7 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
         (("make", "two words", "--keys", "k.toml"), "letters, digits, - and _"),
         (("make", "ann"), "keys make needs --keys FILE"),
         (("make", "ann", "--keys", "k.toml", "--usd", "-1"), "must be at least 0"),
+        (("make", "ann", "--keys", "k.toml", "--expires", "2026-13-01"), "2027-01-31"),
         (("revoke", "ann", "--keys", "k.toml"), "cannot read this file of keys"),
         (("list", "--keys", "bad.toml"), "bad.toml: ann.hash must be given"),
     ],

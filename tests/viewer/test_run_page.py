@@ -178,7 +178,8 @@ def test_a_run_is_taken_elsewhere_in_four_forms_and_no_reply_leaves_its_fence(cl
         return answer.text
 
     assert wfdsl.Run.from_json(get("json")) == run
-    assert analyze(get("wf"), form="wf").workflow == run.workflow
+    written = analyze(get("wf"), form="wf")
+    assert (written.workflow, written.tree and written.tree.names) == (run.workflow, run.names)
     assert "<!doctype html>" in get("html")
     assert "## Answer\n\n```text\nThe answer is 4.\n```" in get("md")
     fenced = ask(workflow=ONE, pool=pool_of(always("```\n# no heading\n````")))

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "tasks", metavar="FILE|NAME", help="a file, a folder, a data set (gsm8k, OWNER/NAME#CONFIG@SPLIT) or a gym"
         )
         add_row_options(each)
-        each.add_argument("--limit", type=int, metavar="N", help="only the first N, or with --seed a sample of N")
+        each.add_argument("--limit", type=count, metavar="N", help="only the first N, or with --seed a sample of N")
         each.add_argument("--seed", type=int, metavar="S", help="which sample, or which tasks of a gym")
     convert.add_argument("-o", "--out", metavar="FILE", help="a .jsonl or .jsonl.gz file (default: standard output)")
     _configure_select(add_action(actions, "select", _select))

@@ -79,9 +79,8 @@ def _compare(reports: Sequence[Report], args: argparse.Namespace) -> Shown:
     pairs = [(one, against or one) for one in chosen if first is not second or one != against]
     pairs = [(one, other) for one, other in pairs if other in second.policies]
     if not pairs:
-        raise UsageError(
-            f"nothing to compare in {second.folder}: it has {', '.join(second.policies)}; give --against NAME"
-        )
+        wanted, names = f" with {against}" if against else "", ", ".join(second.policies)
+        raise UsageError(f"nothing to compare{wanted}: {second.folder} has {names}; give --against one of them")
     marks = [f" ({report.folder.name})" if first is not second else "" for report in (first, second)]
     found = [
         Comparison(f"{one}{marks[0]}", f"{other}{marks[1]}", difference_of(first.of(one), second.of(other)))
@@ -133,7 +132,7 @@ def _strategy_figures(found: WorkflowStatistics) -> Mapping[tuple[int, str], str
     figures = {(0, "workflows"): f"{found.workflows:,}", (0, "steps on average"): f"{found.mean_steps:.2f}"}
     figures |= {(1, f"topology {name}"): f"{count / total:.1%}" for name, count in found.topologies.items()}
     figures |= {(2, f"steps by {name}"): f"{share:.1%}" for name, share in found.worker_share().items()}
-    figures |= {(3, f"with a {role}"): f"{count / total:.1%}" for role, count in found.roles.items()}
+    figures |= {(3, f"role {role}"): f"{count / total:.1%}" for role, count in found.roles.items()}
     figures[4, "distinct patterns"] = f"{found.distinct} ({found.pattern_bits:.2f} bits)"
     return figures
 

@@ -20,7 +20,7 @@ from wfdsl.errors import UsageError
 COMMANDS = {
     "check": "check workflow files and completions, one by one or in bulk; explain codes; print the grammar",
     "fmt": "print in the canonical form, or convert between the two forms",
-    "show": "draw a workflow or a run: in the terminal, or as SVG, PNG, PDF, HTML, Mermaid or JSON",
+    "show": "draw a workflow or a run: in the terminal, or as SVG, PNG, PDF, HTML or Mermaid",
     "run": "run a workflow on a question",
     "solve": "answer a question: a Conductor writes the workflow, and may revise it",
     "serve": "answer over HTTP, as a model behind an API of OpenAI's shape",

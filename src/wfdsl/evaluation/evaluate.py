@@ -46,6 +46,7 @@ from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord
 from wfdsl.interpreter.running import RunOptions, run
 from wfdsl.interpreter.worker_profile import estimate
 from wfdsl.language.workflow import Step, Workflow
+from wfdsl.own_code import load_function
 from wfdsl.render.status import dollars
 from wfdsl.render.text import counted
 from wfdsl.tasks.task import Task
@@ -153,6 +154,8 @@ class _Session:
         self._reads_all = grader is not None
         self._grade: Grader = grader or partial(grade, sandbox=shared_sandbox(packages) if packages else None)
         self._tasks = named_tasks(evaluation.tasks)
+        for own in () if self._reads_all else {task.grader for task in evaluation.tasks if task.kind == "custom"}:
+            load_function(own)  # so that one that is not there is found before anything is paid for
         self._hashes = {name: task_hash(task) for name, task in self._tasks.items()}
         self._verdicts: dict[tuple[str, str | None], asyncio.Task[Verdict]] = {}
         self.stopped: BudgetExhausted | None = None
@@ -277,16 +280,15 @@ class PolicyEstimate:
     calls: int | None
     """Calls of workers, and completions of a Conductor, at most; None: not known."""
     usd_at_most: float | None
-    """US dollars, if each call succeeds at once; None: not known."""
+    """US dollars after fitting, if each call succeeds at once; None: not known."""
     fit_calls: int = 0
-    """Calls before the first question; fewer if the journal, or another policy that is fitted on the same tasks, has
-    some of them."""
+    """Calls before the first question; fewer if the journal, or a policy fitted on the same tasks, has some of them."""
 
     def __str__(self) -> str:
         calls = "calls not known" if self.calls is None else counted(self.calls, "call")
-        fit = f" and at most {self.fit_calls:,} to fit" if self.fit_calls else ""
+        fit = f"; fitting costs extra: at most {self.fit_calls:,} calls" if self.fit_calls else ""
         usd = "cost not known" if self.usd_at_most is None else f"at most {dollars(self.usd_at_most)}"
-        return f"{self.policy}: {counted(self.trials, 'trial')}, {calls}{fit}, {usd}"
+        return f"{self.policy}: {counted(self.trials, 'trial')}, {calls}, {usd}{fit}"
 
 
 def estimate_policies(evaluation: Evaluation) -> list[PolicyEstimate]:
@@ -309,10 +311,10 @@ def estimate_text(found: list[PolicyEstimate]) -> str:
     """The estimates as lines for people; the sum is of what is known."""
     lines = [str(each) for each in found]
     if len(found) > 1:
-        calls, prices = [each.calls for each in found], [each.usd_at_most for each in found]
-        trials = sum(each.trials for each in found)
-        known = PolicyEstimate("all", trials, sum(filter(None, calls)), sum(filter(None, prices)))
-        lines.append(f"{known}{', and what is not known' if None in [*calls, *prices] else ''}")
+        rows = [(each.trials, each.calls, each.usd_at_most, each.fit_calls) for each in found]
+        trials, calls, usd, fit_calls = (sum(filter(None, column)) for column in zip(*rows, strict=True))
+        known = PolicyEstimate("all", int(trials), int(calls), usd, int(fit_calls))
+        lines.append(f"{known}{', and what is not known' if any(None in row for row in rows) else ''}")
     return "\n".join([*lines, "nothing was asked"])
 
 

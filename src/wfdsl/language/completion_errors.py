@@ -59,6 +59,8 @@ def missing_lists(text: str, groups: Groups) -> list[Diagnostic]:
     if not found and not groups.hidden and not any(text.find(label, groups.start) >= 0 for label in LABELS):
         message = "there is no workflow: all three lists are missing"
         help_ = "write `model_id = [...]`, `subtasks = [...]` and `access_list = [...]`"
+        if re.search(r"^step \S+ by ", text, re.MULTILINE):
+            help_ += "; a workflow file ends in `.wf`, or is read with `--form wf`"
         return [Diagnostic("list-missing", "error", message, _end_of(text), help=help_)]
     found_in = _found_in_lists(text, groups.lists)
     hidden = [_hidden(tag, labels) for tag, labels in _by_tag(groups, missing)]

@@ -19,7 +19,7 @@ from wfdsl.language.grammar import Token
 from wfdsl.language.literals import LINE_BREAK, block, dedent, is_long, quoted, split_literal
 from wfdsl.language.source import Source
 from wfdsl.language.tree import ALL
-from wfdsl.language.workflow import Step, Workflow
+from wfdsl.language.workflow import Labels, Step, Workflow
 
 _WIDTH = 120  # characters of a line, as far as statements can be broken; our choice
 _INDENT = "    "
@@ -208,19 +208,14 @@ _COPY = re.compile(r"\[([0-9]+)\]\Z")
 _SIGHT = ("STEP", "NAME", "BY", "INT", "SEES")
 
 
-def print_file(
-    workflow: Workflow, *, names: Sequence[str] | None = None, title: str = "", description: str = ""
-) -> str:
-    """The text of a workflow file.
+def print_file(workflow: Workflow) -> str:
+    """The text of a workflow file, with the names, title and description that the workflow's labels have.
 
-    Args:
-        workflow: valid steps; workers that no pool has resolved are written as they were.
-        names: what the steps are called; copies as in `attempt[1]`. Names that no step can have are replaced.
-        title: the file's title.
-        description: its description.
+    Workers that no pool has resolved are written as they were; names that no step can have are replaced.
     """
-    called = _step_names(names or (), len(workflow))
-    headings = [("title", title), ("description", description)]
+    labels = workflow.labels or Labels()
+    called = _step_names(labels.names or (), len(workflow))
+    headings = [("title", labels.title), ("description", labels.description)]
     statements = [f"{keyword} {_literal(text)}\n" for keyword, text in headings if text]
     statements += ["\n"] if statements else []
     statements += [_statement(step, called[index], called) for index, step in enumerate(workflow)]

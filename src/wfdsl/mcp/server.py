@@ -15,7 +15,6 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from wfdsl._version import __version__
-from wfdsl.api import dumps
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.interpreter.budget import Budget
 from wfdsl.interpreter.events import Listener, RunStarted, StepFinished, StepStarted
@@ -28,6 +27,8 @@ from wfdsl.interpreter.running import run
 from wfdsl.interpreter.worker_profile import estimate
 from wfdsl.language.codes import CODES
 from wfdsl.language.diagnostics import Diagnostic
+from wfdsl.language.file_printer import format_file
+from wfdsl.language.file_reader import read_workflow_file
 from wfdsl.language.source import Source
 from wfdsl.language.workflow import Workflow
 from wfdsl.mcp.folder import Folder
@@ -101,7 +102,7 @@ class Tools:
         with _told():
             found = None if pool is None else self._folder.pool(pool)
             checked = self._folder.read(file, text, found, params)
-            canonical = dumps(checked.workflow, "wf") if checked.workflow else None
+            canonical = format_file(read_workflow_file(checked.source)[0]) if checked.ok else None
         return {
             "ok": checked.ok,
             "diagnostics": [_diagnostic(each, checked.source) for each in checked.diagnostics],

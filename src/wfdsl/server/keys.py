@@ -182,7 +182,8 @@ def _write(path: str, keys: Mapping[str, KeyLimits]) -> None:
     """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
     tables = []
     for name, limits in keys.items():
-        fields = ((field, value) for field, value in to_table(limits).items() if value)
+        # what is empty or off is left out; a budget of 0 is neither
+        fields = ((field, value) for field, value in to_table(limits).items() if value or field == "usd")
         lines = [f"{field} = {json.dumps(value, ensure_ascii=False)}\n" for field, value in fields]
         tables.append(f"[{name}]\n{''.join(lines)}")
     try:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from wfdsl.server.api_errors import ApiError, not_supported, shown, wrong_value
+from wfdsl.settings import in_plain_words
 
 _Model = TypeVar("_Model", bound="RequestObject")
 
@@ -56,13 +57,13 @@ def validated(model: type[_Model], fields: Mapping[str, Any], place: str = "") -
         return model.model_validate(fields)
     except ValidationError as error:
         places = [(_place(each, fields), each) for each in error.errors(include_url=False)]
-        inside, first = max(places, key=lambda each: len(each[0]))  # of a union, the alternative that fits best
+        # of a union, the alternative that fits best
+        inside, first = max(places, key=lambda each: (len(each[0]), not each[1]["type"].endswith("_type")))
     if inside and inside[0] in model.unsupported:
         raise not_supported(str(inside[0]), f"{inside[0]} is not supported: leave it out")
     param = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in inside)
     param = f"{place}{param}".removeprefix(".")
-    said = first["msg"].replace("Input should be", "must be")
-    raise wrong_value(param, f"{param}: {said} (got {shown(first['input'])})")
+    raise wrong_value(param, f"{param}: {in_plain_words(first['msg'])} (got {shown(first['input'])})")
 
 
 def _place(error: ErrorDetails, value: Any) -> list[int | str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -20,7 +21,7 @@ from wfdsl.interpreter.journal import Attempt
 from wfdsl.interpreter.journal_reading import attempts_of
 from wfdsl.interpreter.record import Run, as_unicode
 from wfdsl.language.check import CheckConfig
-from wfdsl.language.workflow import Workflow
+from wfdsl.language.workflow import Labels, Workflow
 from wfdsl.protocols import Message
 from wfdsl.render.html import StepPath
 from wfdsl.render.pictures import picture_of, to_html
@@ -192,7 +193,7 @@ def workflow_in(run: Run) -> Workflow:
         HTTPException: no workflow ran.
     """
     if run.workflow != ROOT_WORKFLOW:
-        return run.workflow
+        return replace(run.workflow, labels=Labels(run.names))
     workflows = [inside.workflow for _, inside, _ in rounds_inside(run.steps[0])]
     if not workflows:
         raise HTTPException(404, f"No workflow ran in run {run.id}.")
