@@ -204,7 +204,7 @@ class Reward(AbstractContextManager["Reward"]):
         if known is None:
             raise UsageError(f"unknown task {row['task']!r}: the reward was made with {len(self.tasks)} other tasks")
         own: dict[str, Any] = {"completion": completion, "task": known, "executions": self.executions}
-        if "true" in row:
+        if {"shown", "true"} <= row.keys():
             numbers = dict(zip(row["shown"], row["true"], strict=True))
             own["offer"] = WorkerListing.of(self.pool.subset(sorted(row["true"])), numbers)
         if row.get("previous"):
@@ -268,7 +268,7 @@ class Reward(AbstractContextManager["Reward"]):
             BudgetExhausted, UsageError: as in `__call__`; also where the journal cannot be written.
         """
         executions = [
-            each if each.outcome == "failed" else replace(each, score=self.values(each, rollout.task))
+            each if each.outcome == "failed" else replace(each, score=self._worth(each, rollout.task))
             for each in await self._executions(rollout)
         ]
         scores = [each.score for each in executions if each.score is not None]
@@ -333,8 +333,9 @@ class Reward(AbstractContextManager["Reward"]):
             number, split = row["row"], row["split"]
             at = self._visits[number] - 1 if step is None else step
             name = f"{self.seed}/{split}/{at}/{number}/{mine}{seen[number]}"
-            again = {} if split == "train" else {"executions": 1}
-            rollouts.append(self.rollout(row, text, cut=cut, sample_id=name, **again))
+            own: dict[str, Any] = {} if split == "train" else {"executions": 1}
+            own["options"] = {"ask_again": True}  # a model on a GPU need not write the same again
+            rollouts.append(self.rollout(row, text, cut=cut, sample_id=name, **own))
             seen[number] += 1
         found = zip(asked, rollouts, await self.score(rollouts), strict=True)
         return [Sample(step or 0, row, rollout, scored) for (row, _, _), rollout, scored in found]
@@ -419,6 +420,16 @@ class Reward(AbstractContextManager["Reward"]):
         workflow = ablated(offer.to_pool(checked.workflow), **asdict(self.ablation))
         names = [rollout.sample_id, *(f"{rollout.sample_id}/{number}" for number in range(1, rollout.executions))]
         return [await self._executed(workflow, rollout, name) for name in names]
+
+    def _worth(self, scored: Scored, task: Task) -> float | None:
+        worth = self.values(scored, task)
+        try:
+            number = None if worth is None else float(worth)
+        except (TypeError, ValueError):
+            number = math.nan
+        if number is not None and not math.isfinite(number):
+            raise UsageError(f"the reward of a completion must be a finite number or None (got {worth!r})")
+        return number
 
     async def _executed(self, workflow: Workflow, rollout: Rollout, name: str) -> Scored:
         own = {"sample_id": name, "run_id": name, "previous": rollout.previous}

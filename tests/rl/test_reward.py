@@ -224,8 +224,8 @@ async def test_trl_is_given_a_score_per_completion_and_the_batch_is_logged() -> 
     assert scores == [1.0, 0.0, 1.0]
     shares = {"valid": 2 / 3, "cut": 0.0, "accuracy": 2 / 3, "unjudged": 0.0, "failed": 0.0}
     assert logged == {**shares, "steps": 1.0, "usd": 0.0}
-    own = await reward.trl([RIGHT, "nothing"], prompts=["a", "b"], task=["t2", "t0"])  # a data set of one's own
-    assert own == [1.0, 0.0]
+    own: dict[str, Any] = {"prompts": ["a", "b"], "task": ["t2", "t0"], "true": ["4", "0"]}  # a data set of one's own
+    assert await reward.trl([RIGHT, "nothing"], **own) == [1.0, 0.0]
 
 
 async def test_a_completion_without_its_end_is_invalid_whatever_it_holds() -> None:
@@ -271,16 +271,16 @@ async def test_the_examples_of_a_prompt_earn_the_full_reward(
     assert [each.score for each in scored] == [1.0] * len(shown)
 
 
-async def test_a_step_that_trl_repeats_makes_no_call_twice(tmp_path: Path) -> None:
-    workers, asked = Counted(), []
+async def test_a_step_that_trl_repeats_makes_no_call_twice_and_may_have_other_completions(tmp_path: Path) -> None:
+    workers, asked, other = Counted(), [], RIGHT.replace("Solve", "Try")
 
-    for step in (1, 1, 2):
+    for step, texts in ((1, [RIGHT] * 6), (1, [RIGHT] * 6), (1, [RIGHT, other] * 3), (2, [RIGHT] * 6)):
         with Reward(workers.pool(), TASKS, journal=tmp_path / "journal.db") as reward:
             rows = [row for row in reward.rows() for _ in range(2)]
-            await reward.trl([RIGHT] * 6, trainer_state=SimpleNamespace(global_step=step), **columns(rows))
+            await reward.trl(texts, trainer_state=SimpleNamespace(global_step=step), **columns(rows))
         asked.append(workers.asked)
 
-    assert asked == [6, 6, 12]
+    assert asked == [6, 6, 9, 15]
 
 
 async def test_a_training_batch_without_a_score_stops_and_an_evaluation_does_not() -> None:

@@ -182,6 +182,9 @@ def test_a_batch_without_a_score_is_refused_where_workers_are_down(batch: list[S
             require_scores(batch, 3)
 
 
-def test_values_are_checked() -> None:
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), "much"])
+async def test_values_are_checked_and_so_is_what_a_function_of_ones_own_gives(wrong: Any) -> None:
     with pytest.raises(UsageError):
-        RewardValues(right=float("nan"))
+        RewardValues(right=wrong)
+    with pytest.raises(UsageError, match=r"finite number or None \(got"):
+        await scored(RIGHT, answering("yes"), {"values": lambda *_: wrong})

@@ -106,8 +106,10 @@ def _train(args: argparse.Namespace) -> int:
 
 def _begun(args: argparse.Namespace) -> tuple[str, list[str], str | None, Path]:
     """The options of the training in a folder."""
-    if args.experiment is not None or args.seed is not None or args.out is not None:
-        raise UsageError("--resume uses the folder's options; remove the experiment, --seed and --out")
+    if args.overlap or any(each is not None for each in (args.experiment, args.stage, args.seed, args.out)):
+        raise UsageError(
+            "--resume uses the folder's options; remove the experiment, --stage, --seed, --async and --out"
+        )
     folder = Path(args.resume)
     try:
         begun = json.loads((folder / _RESOLVED).read_text(encoding="utf-8"))

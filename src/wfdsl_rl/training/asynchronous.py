@@ -32,12 +32,12 @@ from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 from wfdsl.errors import UsageError
 from wfdsl_rl.processes import ALONE
 from wfdsl_rl.reward import Listener, Reward
-from wfdsl_rl.training.checkpoints import completions_of, device, has_bfloat16, load_model, step_of
+from wfdsl_rl.training.checkpoints import completions_of, device, load_model, step_of
 from wfdsl_rl.training.config import GrpoStage, TrainConfig
 from wfdsl_rl.training.data import stage_rows
 from wfdsl_rl.training.plan import Setup
 from wfdsl_rl.training.samples import HealthChecks, SampleFiles
-from wfdsl_rl.training.stages import grpo_arguments, peft, require_trl, run_trainer
+from wfdsl_rl.training.stages import computing, grpo_arguments, peft, require_trl, run_trainer
 
 _SERVER: Final = "vllm_server_base_url"
 
@@ -50,14 +50,11 @@ def train_async(setup: Setup, stage: str, model: str, *, checkpoint: Path | None
     """
     config, folder, served = setup.train.stages[stage], setup.folder(stage), _SERVER in setup.train.trl
     arguments = async_config(config, setup.train, folder)
-    rows, listeners = stage_rows(setup, stage), list[Listener]([SampleFiles(folder / "samples")])
-    if not served:  # a server's completions come by groups
-        listeners.append(HealthChecks(setup.say))
+    rows, files = stage_rows(setup, stage), SampleFiles(folder / "samples")
+    listeners: list[Listener] = [files] if served else [files, HealthChecks(setup.say)]  # a server's come by groups
     reward = replace(setup, processes=ALONE).reward(stage, listeners=listeners)  # only the first process has a worker
-    worker = None
-    if not served:
-        first = 0 if checkpoint is None else step_of(checkpoint) * config.prompts_per_step
-        worker = RolloutWorker(model, reward, rows[first:], arguments, config.prompts_per_step)
+    first = 0 if checkpoint is None else step_of(checkpoint) * config.prompts_per_step
+    worker = None if served else RolloutWorker(model, reward, rows[first:], arguments, config.prompts_per_step)
     try:
         trainer = AsyncGRPOTrainer(
             model,
@@ -91,13 +88,8 @@ def async_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> AsyncGRP
     }
     if names := [name for name, is_set in refused.items() if is_set]:
         raise UsageError(f"--async: TRL's asynchronous trainer has no {', '.join(names)}; remove them, or --async")
-    defaults = {
-        "bf16": has_bfloat16(device()),
-        "gradient_checkpointing": device() != "cpu",
-        "save_total_limit": 3,
-        **({} if _SERVER in train.trl else {"token_budget": 0}),
-    }
-    return AsyncGRPOConfig(**{**defaults, **train.trl, **grpo_arguments(stage, train, folder)})
+    usual = {"save_total_limit": 3, **computing(train), **({} if _SERVER in train.trl else {"token_budget": 0})}
+    return AsyncGRPOConfig(**{**usual, **train.trl, **grpo_arguments(stage, train, folder)})
 
 
 class RolloutWorker:

@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import torch
 import transformers
+from safetensors import SafetensorError
 
 from wfdsl.conductor.checkpoint import FILE, save_prompt
+from wfdsl.errors import UsageError
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl_rl.training.plan import Setup
 
@@ -33,9 +35,20 @@ def load_model(model: str) -> tuple[Any, Any]:
 
     Most checkpoints have 16-bit weights, in which the small updates of GRPO are lost. The passes are computed in 16
     bits where the hardware has them (autocast).
+
+    Raises:
+        UsageError: the model cannot be loaded, or asked with messages, or does not end its texts.
     """
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
-    return tokenizer, transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    plain = transformers.AutoModelForCausalLM.from_pretrained
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
+        network = load_merged(model) if (Path(model) / ADAPTER).is_file() else plain(model, dtype=torch.float32)
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise UsageError(f"train.model: {model} cannot be loaded: {str(error).splitlines()[0]}") from error
+    if tokenizer.chat_template is None or tokenizer.eos_token_id is None:
+        raise UsageError(f"train.model: the tokenizer of {model} needs a chat template and an end of text (eos_token)")
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # as TRL does
+    return tokenizer, network
 
 
 def ends_of(tokenizer: Any, network: Any) -> list[int]:
@@ -107,11 +120,11 @@ def read_gguf(file: Path, **config: Any) -> tuple[Any, Any]:
     return transformers.AutoTokenizer.from_pretrained(**named), network
 
 
-def load_merged(folder: Path) -> Any:
-    """The network of a folder with adapters, merged into its weights in 32 bits."""
+def load_merged(folder: str | Path) -> Any:
+    """The network of a folder with adapters, merged into its weights in 32 bits, all of which can be trained."""
     from peft import AutoPeftModelForCausalLM  # noqa: PLC0415  (its import takes seconds, and few need it)
 
-    return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload()
+    return AutoPeftModelForCausalLM.from_pretrained(folder, dtype=torch.float32).merge_and_unload().requires_grad_()
 
 
 def write_prompt(setup: Setup, stage: str, folder: Path) -> None:

@@ -6,6 +6,7 @@ one. All other numbers are our choice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -18,6 +19,7 @@ from wfdsl_rl.scoring import Ablation, RewardValues
 FIXED: Final = (
     *("num_iterations", "shuffle_dataset", "remove_unused_columns", "logging_steps", "logging_first_step"),
     *("reward_weights", "mask_truncated_completions", "use_cpu", "disable_tqdm", "eval_strategy", "eval_on_start"),
+    *("logging_strategy", "ignore_data_skip"),
 )
 """Arguments without which an interrupted training would not resume with the same samples, or would not be told of."""
 _READ: Final = {"use_vllm": bool, "vllm_mode": str, "vllm_gpu_memory_utilization": float, "temperature": float}
@@ -108,6 +110,7 @@ OURS: Final = {
     "gradient_accumulation_steps": f"{_STAGE}.per_device_train_batch_size",
     **dict.fromkeys(("warmup_ratio", "lr_scheduler_kwargs"), f"{_STAGE}.warmup_steps"),
     "save_strategy": f"{_STAGE}.save_steps",
+    "gradient_checkpointing": "train.trl.activation_checkpointing",
     **dict.fromkeys(("output_dir", "run_name"), "--out"),
     **dict.fromkeys(("seed", "data_seed"), "train.seed"),
     "resume_from_checkpoint": "--resume",
@@ -125,7 +128,7 @@ class TrainConfig(Table):
     lora: LoraConfig | None = option(None, "adapters", default_text="all weights are trained")
     tasks: str = option(help="training tasks: anything that `wfdsl.load_tasks` reads")
     task_count: int = option(960, "how many tasks", gt=0)
-    seed: int = option(0, "the seed of tasks, weights, sampling and simulated workers")
+    seed: int = option(0, "the seed of tasks, weights, sampling and simulated workers", ge=0, lt=2**32)
     reward: RewardValues = option(RewardValues, "the reward of each outcome")
     reward_function: str = option("", "a function of yours, `file.py:name`, that gives the reward of (scored, task)")
     ablation: Ablation = option(Ablation, "what the Conductor may not decide")
@@ -154,6 +157,10 @@ class TrainConfig(Table):
         """
         found = {}
         for name, stage in require_table(table.get("stages", {}), f"{place}.stages").items():
+            if not re.fullmatch(r"\w[\w.-]*", name):
+                raise UsageError(
+                    f"{place}.stages: {name!r} cannot be the folder of a stage; use letters, digits, _ and -"
+                )
             is_sft = require_table(stage, f"{place}.stages.{name}").get("kind") == "sft"
             found[name] = from_table(SftStage if is_sft else GrpoStage, stage, f"{place}.stages.{name}")
         return from_table(cls, {**table, "stages": found}, place)
@@ -174,10 +181,12 @@ class TrainConfig(Table):
             kind = _READ.get(key, type(value))
             if type(value) is not kind and not (kind is float and type(value) is int):
                 raise UsageError(f"train.trl.{key} must be a {kind.__name__} (got {value!r})")
-        if self.trl.get("temperature") == 0:
-            raise UsageError("train.trl.temperature must be above 0 (got 0): completions of a group have to differ")
-        if self.prefix_cache and self.fsdp != "off":
-            raise UsageError("train.prefix_cache: set it to false with train.fsdp, whose processes compute in step")
+        if (temperature := self.trl.get("temperature", 1)) <= 0:
+            raise UsageError(f"train.trl.temperature must be above 0 (got {temperature}): completions have to differ")
+        if self.prefix_cache and (self.fsdp != "off" or self.trl.get("activation_checkpointing")):
+            raise UsageError(
+                "train.prefix_cache: set it to false with train.fsdp or train.trl.activation_checkpointing"
+            )
         last = len(pool) - 1
         if (worker := self.ablation.worker) is not None and worker not in pool.indices:
             raise UsageError(f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {last}")

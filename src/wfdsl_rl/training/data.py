@@ -46,7 +46,7 @@ from wfdsl_rl.training.samples import read_samples
 
 ROWS: Final = "rows.jsonl"
 """The file of the chosen rows in the stage's folder."""
-_TOGETHER: Final = 64
+TOGETHER: Final = 64
 """Questions whose candidates are run together. Our choice."""
 
 
@@ -135,8 +135,8 @@ async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) 
     seed, count = seed_of(setup.train, name), sft.candidates
     reward, found = setup.reward(name), []
     rows = make_rows(reward, setup.tasks, count=sft.questions, seed=seed)
-    for begin in range(0, len(rows), _TOGETHER):
-        some = rows[begin : begin + _TOGETHER]
+    for begin in range(0, len(rows), TOGETHER):
+        some = rows[begin : begin + TOGETHER]
         asked = [row for row in some for _ in range(count)]
         if sft.rows == "policy":
             texts, cut = _written(setup, model, some, count)
@@ -182,13 +182,8 @@ def _written(setup: Setup, model: tuple[Any, Any], rows: Sequence[Row], count: i
 def stage_rows(setup: Setup, stage: str) -> list[Row]:
     """The rows of a GRPO stage, each read once."""
     config: GrpoStage = setup.train.stages[stage]
-    rows = make_rows(
-        setup.reward(stage),
-        setup.stage_tasks.get(stage, setup.tasks),
-        count=config.max_steps * config.prompts_per_step,
-        seed=seed_of(setup.train, stage),
-        pick=config.pick,
-    )
+    tasks, count = setup.stage_tasks.get(stage, setup.tasks), config.max_steps * config.prompts_per_step
+    rows = make_rows(setup.reward(stage), tasks, count=count, seed=seed_of(setup.train, stage), pick=config.pick)
     return with_second_rounds(rows, config) if config.forced else rows
 
 

@@ -30,6 +30,7 @@ from wfdsl.tasks.task import Task
 from wfdsl.workers.model_folder import SHIPPED_MODEL, shipped_file
 from wfdsl.workers.pool import Pool
 from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
+from wfdsl_rl.training.data import TOGETHER
 from wfdsl_rl.training.plan import Setup
 
 STEPS: Final = 3
@@ -166,11 +167,11 @@ def _time_of(setup: Setup, name: str, calls: int, in_flight: int) -> StageTime:
     stage, waiting_s = setup.train.stages[name], 0.0
     is_sft = isinstance(stage, SftStage)
     steps, completions = (1, stage.questions * stage.candidates) if is_sft else (stage.max_steps, stage.batch_size)
-    runs = completions * stage.executions
+    runs, batches = completions * stage.executions, math.ceil(stage.questions / TOGETHER) if is_sft else 1
     if runs and not is_simulated(setup.pool):
         per_minute = sum(entry.limits.requests_per_minute or math.inf for entry in setup.pool)
-        waited = max(_slowest_s(runs, in_flight, calls), 60 * calls * runs / per_minute)
-        waiting_s = min(waited, setup.train.deadline_s or math.inf)
+        waited = max(_slowest_s(runs // batches, in_flight, calls), 60 * calls * runs / batches / per_minute)
+        waiting_s = batches * min(waited, setup.train.deadline_s or math.inf)
     return StageTime(name, steps, runs, calls * runs, waiting_s)
 
 
@@ -179,7 +180,7 @@ def _slowest_s(runs: int, at_once: int, calls: int) -> float:
     as soon as another one has ended."""
     mean, total = math.log(LATENCY_S) - LATENCY_SPREAD**2 / 2, 0.0
     for seed in range(_BATCHES):
-        chance, free = random.Random(seed), [0.0] * at_once
+        chance, free = random.Random(seed), [0.0] * min(at_once, runs)
         for _ in range(min(runs, _MOST_SIMULATED)):
             chain = sum(chance.lognormvariate(mean, LATENCY_SPREAD) for _ in range(calls))
             heapq.heapreplace(free, free[0] + chain)

@@ -25,7 +25,6 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import lock_for_sole_use
-from wfdsl.own_code import load_function
 from wfdsl_rl.training.checkpoints import ADAPTER, gguf_of, import_gguf, newest_complete
 from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import read_rows
@@ -50,8 +49,8 @@ def run_pipeline(
         resolved: The options, which are written once nothing speaks against the training.
 
     Raises:
-        UsageError: the folder has a training already, which is not to be resumed, or which another process runs; a
-            stage before the first one has not been run; or something that the training needs is missing.
+        UsageError: the folder has a training already, which is not to be resumed, or which another process runs; or
+            something that the training needs is missing.
         DiskFull: the disk is full.
         Diverged: the loss or the gradient is not a finite number.
         NoScore: no completion of a batch could be graded.
@@ -84,8 +83,7 @@ def _begin(
     for problem in unusable(setup.train, setup.processes.count):
         raise UsageError(problem)
     require_arguments(setup, stages)
-    if setup.train.reward_function:
-        load_function(setup.train.reward_function)
+    setup.reward(stages[0])  # loads a function of one's own
     _require_model(setup.train.model)
     files = [each for name in stages if isinstance(each := setup.train.stages[name], SftStage) and not each.samples]
     for stage in files:
@@ -161,10 +159,8 @@ def _require_model(model: str) -> None:
     except (OSError, ValueError) as error:
         said = f"train.model: {model!r} is neither a local directory nor a Hugging Face model id"
         raise UsageError(f"{said}: {str(error).strip().splitlines()[0]}") from error
-    kinds = ("*.safetensors", "pytorch_model*.bin")
-    if Path(model).is_dir() and not any(next(Path(model).glob(kind), None) for kind in kinds):
-        advice = "copy them there, or set train.model to another folder"
-        raise UsageError(f"train.model: the folder {model} has no weights ({', '.join(kinds)}); {advice}")
+    if Path(model).is_dir() and not [*Path(model).glob("*.safetensors"), *Path(model).glob("pytorch_model*.bin")]:
+        raise UsageError(f"train.model: the folder {model} has no weights (*.safetensors); copy them there")
 
 
 @contextmanager

@@ -192,8 +192,6 @@ def run_options(experiment: Experiment, pool: Pool, out: Path) -> Iterator[RunOp
     if run.concurrency is not None:
         options["limiter"] = ConcurrencyLimiter(run.concurrency)
     keeps = run.journal and not is_simulated(pool)
-    if keeps:
-        out.mkdir(parents=True, exist_ok=True)
     with Journal(out / JOURNAL) if keeps else nullcontext() as journal:
         options["journal"] = journal
         if experiment.budget != UNLIMITED:

@@ -95,8 +95,8 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
     """
     sft: SftStage = setup.train.stages[stage]
     folder = setup.folder(stage)
-    folder.mkdir(parents=True, exist_ok=True)
     tokenizer, network = load_model(model)
+    folder.mkdir(parents=True, exist_ok=True)
     sampled = partial(rejection_sampled, setup, stage, (tokenizer, network))
     count = sft.max_steps * sft.batch_size
     rows = setup.processes.on_first(sampled if sft.samples else partial(read_rows, Path(sft.rows)))[:count]
@@ -155,7 +155,7 @@ def run_trainer(setup: Setup, stage: str, trainer: Any, checkpoint: Path | None)
         (final / "training_args.bin").unlink()
         if (final / ADAPTER).is_file():
             load_merged(final).save_pretrained(final)
-            for path in final.glob("adapter_*"):
+            for path in (*final.glob("adapter_*"), *final.glob("README.md")):  # PEFT's card
                 path.unlink()
         write_prompt(setup, stage, final)
 
@@ -181,13 +181,9 @@ def grpo_config(stage: GrpoStage, train: TrainConfig, folder: Path) -> GRPOConfi
         UsageError: [train.trl] has a key that TRL does not have, or a value that does not fit.
     """
     require_trl(train.trl, GRPOConfig)
-    ours = {
-        **grpo_arguments(stage, train, folder),
-        "shuffle_dataset": False,
-        "beta": stage.beta,
-        "scale_rewards": stage.scale_rewards,
-    }
-    return GRPOConfig(**{"loss_type": "grpo", "save_total_limit": 3, **_computing(train), **train.trl, **ours})
+    more = {"shuffle_dataset": False, "beta": stage.beta, "scale_rewards": stage.scale_rewards}
+    ours = {**grpo_arguments(stage, train, folder), **more}
+    return GRPOConfig(**{"loss_type": "grpo", "save_total_limit": 3, **computing(train), **train.trl, **ours})
 
 
 def grpo_arguments(stage: GrpoStage, train: TrainConfig, folder: Path) -> dict[str, Any]:
@@ -226,13 +222,13 @@ def require_trl(table: Mapping[str, Any], config: type) -> None:
         raise UsageError(f"train.trl.loss_type: there is no loss {loss!r}; TRL has {', '.join(LOSSES)}")
 
 
-def _computing(train: TrainConfig) -> dict[str, Any]:
+def computing(train: TrainConfig) -> dict[str, Any]:
     """How passes are computed, where [train.trl] does not say it.
 
     Where weights are divided, FSDP's way to recompute activations is the faster one. But PEFT 0.21 does not find the
-    adapters in layers that FSDP has wrapped for it, and saves none.
+    adapters in layers that FSDP has wrapped for it, and saves none. The prefix cache has nothing to recompute from.
     """
-    recomputes = device() != "cpu" if train.fsdp == "off" else train.lora is not None
+    recomputes = device() != "cpu" and not train.prefix_cache if train.fsdp == "off" else train.lora is not None
     return {"bf16": has_bfloat16(device()), "activation_checkpointing": recomputes}
 
 
@@ -284,10 +280,10 @@ def _fsdp_arguments(train: TrainConfig) -> dict[str, Any]:
 
 def sft_config(stage: SftStage, train: TrainConfig, folder: Path) -> SFTConfig:
     """TRL's arguments for supervised steps, which read rows in order."""
-    computing = _computing(train)
+    usual = computing(train)
     return SFTConfig(
         **_stage_arguments(stage, train, folder),
-        **{**computing, **{name: value for name, value in train.trl.items() if name in (*computing, "report_to")}},
+        **{**usual, **{name: value for name, value in train.trl.items() if name in (*usual, "report_to")}},
         lr_scheduler_type="cosine",
         warmup_steps=0.05,
         max_length=None,

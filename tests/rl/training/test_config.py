@@ -9,7 +9,6 @@ import pytest
 
 from tests.rl.training.qwen import SEVEN
 from wfdsl.cli.main import parsed
-from wfdsl.errors import UsageError
 from wfdsl.settings import options_of, to_table
 from wfdsl_rl.cli.train import main
 from wfdsl_rl.scoring import Ablation, RewardValues
@@ -78,6 +77,11 @@ def test_presets_are_those_that_the_documentation_names_and_whole() -> None:
         ("train.trl.use_cpu=true", "train.trl.use_cpu is fixed"),
         ("train.trl.eval_strategy=steps", "train.trl.eval_strategy is fixed"),
         ("train.trl.num_iterations=2", "train.trl.num_iterations is fixed"),
+        ("train.trl.logging_strategy=no", "train.trl.logging_strategy is fixed"),
+        ("train.trl.gradient_checkpointing=true", "set train.trl.activation_checkpointing instead"),
+        ("train.trl.activation_checkpointing=true", "train.prefix_cache: set it to false"),
+        ("train.stages={'..' = {}}", "train.stages: '..' cannot be the folder of a stage"),
+        ("train.seed=-1", "train.seed must be at least 0"),
         ("train.reward=x", "train.reward"),
         ("train.fsdp=on", "train.prefix_cache: set it to false"),
         ("conductor.pick=2", "conductor.pick"),
@@ -198,9 +202,11 @@ def test_a_dry_run_of_the_paper_is_a_page_with_its_calls_and_what_is_missing(
     ("arguments", "message"),
     [
         ([], "no experiment given"),
+        (["mine.toml"], "the table [train] is missing"),
         (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym, gym-sft"),
         (["--resume", "nowhere"], "nowhere does not hold a training"),
         (["gym", "--resume", "nowhere"], "remove the experiment"),
+        (["--resume", "nowhere", "--stage", "pools"], "remove the experiment, --stage"),
         (["smollm2-135m", "--dry-run", "--stage", "pools"], "there is no stage 'pools'; train.stages has sft, base"),
         (["gym", "--stage", "pools"], "there is no stage 'pools'; train.stages has base"),
         (["export", "nowhere", "-o", "out"], "nowhere does not hold a model"),
@@ -216,16 +222,9 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(
     if arguments[:1] == ["export"]:
         pytest.importorskip("transformers", reason="needs transformers, in the extra rl")
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('[pool]\nuse = "local"\n', encoding="utf-8")
 
     code = main(arguments)
 
     assert code == 2
     assert message in capsys.readouterr().err
-
-
-def test_a_file_without_the_table_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text('[pool]\nuse = "local"\n', encoding="utf-8")
-
-    with pytest.raises(UsageError, match=r"the table \[train\] is missing"):
-        read_plan(str(path))

@@ -59,7 +59,7 @@ def test_prompts_say_the_rules_of_the_training(settings: tuple[str, ...], text: 
         "loss_type=foo",
         "use_vllm=no",
         "vllm_gpu_memory_utilization=abc",
-        "temperature=0",
+        "temperature=-1",
         "optim=adamw_8bit",
         "optim=adamx",
         "report_to=nonsense",

@@ -119,6 +119,8 @@ def test_adapters_learn_from_workflows_and_then_from_rewards_and_are_exported(tr
     assert main(["export", str(checkpoint), "-o", str(whole)]) == 0
     assert not (whole / "adapter_config.json").exists()
     assert same(whole, final)
+    onwards = with_stage(replace(setup.train, model=str(checkpoint), lora=None), "base", learning_rate=1e-2)
+    assert not same(run_pipeline(replace(setup, out=tmp_path / "onwards", train=onwards), ("base",)), final)
 
 
 def test_an_interrupted_sft_stage_of_few_rows_comes_to_its_last_step_and_the_same_weights(

@@ -115,15 +115,22 @@ def test_what_cannot_be_trained_is_said_before_anything_is_begun(
     assert not setup.out.exists()
 
 
-def test_a_folder_without_weights_is_no_model(trained: Setup, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [("model.safetensors", "has no weights .*; copy them there"), ("chat_template.jinja", "needs a chat template")],
+)
+def test_a_folder_without_a_part_of_its_model_is_named(trained: Setup, tmp_path: Path, lost: str, message: str) -> None:
     folder = tmp_path / "model"
-    shutil.copytree(trained.folder("sft") / "final", folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    shutil.copytree(trained.folder("sft") / "final", folder, ignore=shutil.ignore_patterns(lost))
     setup = replace(trained, out=tmp_path / "out", train=replace(trained.train, model=str(folder)))
 
-    with pytest.raises(UsageError, match=r"train.model: the folder .* has no weights .*; copy them there"):
+    with pytest.raises(UsageError, match=f"train.model: .*{message}"):
         run_pipeline(setup, ("base",))
 
-    assert not setup.out.exists()
+    assert not setup.folder("base").exists()
+    (folder / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(UsageError, match=r"train.model: .* cannot be loaded"):
+        run_pipeline(setup, ("base",), resume=True)
 
 
 def test_programs_that_nobody_can_grade_are_not_trained_on(
