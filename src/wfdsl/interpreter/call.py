@@ -340,7 +340,7 @@ class CallPipeline:
             is_plain = type(error).__str__ is BaseException.__str__
             said = str(error) if is_plain else traceback.format_exception_only(error)[-1].strip()  # never raises
             raise WorkerFailure(said, retryable=False) from error
-        if reply.paid_usd == reply.list_usd == 0 and (cost := self.profile.cost_usd(reply.usage)):
+        if reply.paid_usd == reply.list_usd == 0 and (cost := self.profile.entry.cost_usd(reply.usage)):
             return replace(reply, paid_usd=cost, list_usd=cost)
         return reply
 

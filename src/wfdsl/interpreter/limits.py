@@ -195,11 +195,8 @@ class WorkerLimits:
         self.pace = Pace()
         self.requests = None if limits.requests_per_minute is None else RateWindow(limits.requests_per_minute)
         self.tokens = None if limits.tokens_per_minute is None else RateWindow(limits.tokens_per_minute)
-
-    @property
-    def per_minute(self) -> bool:
+        self.per_minute = self.requests is not None or self.tokens is not None
         """Whether there is a limit per minute."""
-        return self.requests is not None or self.tokens is not None
 
     async def take(self, tokens: float) -> list[Taking]:
         """Wait for a request of so many tokens to fit into a minute; gives what it has taken, tokens last."""

@@ -70,7 +70,7 @@ class WorkerProfile:
     @cached_property
     def priced(self) -> bool:
         """Whether there is a price list."""
-        return self.cost_usd(Usage()) is not None
+        return self.entry.cost_usd(Usage()) is not None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -86,11 +86,6 @@ class WorkerProfile:
             return (str(entry.limits),)
         at = (entry.name, entry.provider, entry.model, entry.base_url, entry.api_key_env, entry.limits)
         return tuple(map(str, at)) if entry.model else ()
-
-    def cost_usd(self, usage: Usage) -> float | None:
-        """What tokens cost by the price list, in US dollars; None if there is none."""
-        cost: float | None = self.entry.cost_usd(usage)
-        return cost
 
     def key(self, call: Call) -> Key:
         """What makes two calls the same, the sample id apart: the worker's fingerprint, the request, and the most
@@ -135,10 +130,10 @@ class WorkerProfile:
         """What a reply is charged; a token per byte of question and reply if the provider counts no tokens."""
         usage = reply.usage
         if usage.total_tokens:
-            paid = self.cost_usd(usage) if reply.paid_usd is None else reply.paid_usd
+            paid = self.entry.cost_usd(usage) if reply.paid_usd is None else reply.paid_usd
             return BudgetUsage(1, usage.total_tokens, paid or 0.0)
         usage = Usage(self.input_bound(call.messages), utf8_bytes(reply.text))
-        return BudgetUsage(1, usage.total_tokens, reply.paid_usd or self.cost_usd(usage) or 0.0)
+        return BudgetUsage(1, usage.total_tokens, reply.paid_usd or self.entry.cost_usd(usage) or 0.0)
 
     def charge(self, usage: BudgetUsage, *, paid_usd: float | None = None) -> Charge:
         """What the journal says of an amount; without dollars where no one knows them."""
