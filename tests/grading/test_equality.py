@@ -26,6 +26,7 @@ EQUAL = [
     ("2.5 h", "2 hours 30 minutes"), ("13:15", r"13\text{时}15\text{分}"), ("(3, 6)", "x = 3, y = 6"),
     (r"\frac{1}{3}", "三分之一"), ("2:25 pm", "14:25"), (r"\frac{5}{36}", r"\frac{5}{36}\approx 0.139"),
     ("(1,2)", r"\begin{pmatrix}1\\2\end{pmatrix}"), (r"[2,5)\cup(5,\infty)", r"\{x\in\mathbb{R} : x\ge2, x\ne5\}"),
+    ("x=5\\text{ 或 }x=-1", "5 和 -1"), ("4.5小时", "4\\text{小时}30\\text{分钟}"), ("16\\pi", "16π 立方厘米"),
     ("(x, y) = (3, 1)", "y = 1, x = 3"), (r"\frac{x}{x-2}", r"f(x)=\frac{x}{x-2},\quad x\ne2"),
 ]  # fmt: skip
 UNEQUAL = [
@@ -64,8 +65,8 @@ async def test_a_unit_is_the_one_that_the_question_asks_for(answer: str, outcome
 @pytest.mark.parametrize(
     ("gold", "answer"),
     [
-        ("July 4, 1776", "4th July 1776"), ("café", "Cafe"), ("7", "seven"), ("H2O", r"$\mathrm{H_2O}$"),
-        ("the Nile", "Nile"), ("Thomas Jefferson", "Jefferson"), ("206", "two hundred and six"), ("208年", "公元208年"),
+        ("July 4, 1776", "4th July 1776"), ("café", "Cafe"), ("206", "two hundred six"), ("H2O", r"$\mathrm{H_2O}$"),
+        ("the Nile", "Nile"), ("Karl Marx", "Marx"), ("1989", "Nineteen eighty-nine"), ("208年", "公元208年"),
     ],
 )  # fmt: skip
 def test_spelling_of_a_text_does_not_matter(gold: str, answer: str) -> None:

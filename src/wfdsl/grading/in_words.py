@@ -32,7 +32,7 @@ def compiled(*spellings: tuple[str, Any]) -> list[tuple[re.Pattern[str], Any]]:
 
 
 HOURS = (
-    r"(?<!\d)(\d{1,4})\s?(?:hours?|hrs?|h|時間|小时)(?: and)?\s?(\d{1,4})\s?(?:minutes?|mins?|分钟?)(?![a-z])",
+    r"(?<!\d)(\d{1,4})\s*(?:hours?|hrs?|h|時間|小时)(?: and)?\s*(\d{1,4})\s*(?:minutes?|mins?|分钟?)(?![a-z])",
     lambda found: f"{int(found[1]) + Fraction(int(found[2]), 60)} hours",
 )
 _REPEATED = (
@@ -98,5 +98,6 @@ def _count(text: str) -> int:
         if size := SCALES.get(word):
             value, part = max(value + part, 1) * size if size > value else value + max(part, 1) * size, 0
         else:
-            part += int(word) if word.isdigit() else _NUMERALS.get(word, 0)
+            number = int(word) if word.isdigit() else _NUMERALS.get(word, 0)
+            part = (100 * part if min(part, number) > 9 else part) + number  # `nineteen eighty-nine`
     return value + part

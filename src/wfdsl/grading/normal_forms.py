@@ -71,7 +71,6 @@ _SIGNS = {"le": "≤", "ge": "≥", "ne": "≠", "lt": "<", "gt": ">", "<": "≤
 
 
 _SPELLINGS = compiled(
-    HOURS,
     (rf"^\s*(?:\$\$?(?!{_AMOUNT})|\\\(|\\\[)|(?:\$\$?|\\\)|\\\])[\s.]*$", ""),
     (r"\$(?!\s*\d)|(?<=[^\s\d,(\\])\$|(?<=\d)\$(?=\s+\w)", ""),
     (r"(?<=\d)\^?\s?(?:\\circ|\{\\circ\})|\^\s*\{?\\circ\}?", "°"),
@@ -97,8 +96,8 @@ _SPELLINGS = compiled(
     (rf"(?<![\\a-zA-Z])({_FUNCTIONS})(?![a-zA-Z]|\s*\}})", r"\\\1"),
     (r"(\\(?:sin|cos|tan|log|ln|exp))\s*\{([^{}]*)\}", r"\1(\2)"),
     (r"\*\*", "^"),
-    (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
     (r"^\\?\{\s*[a-z]\s*(?:\\in\s*(?:\\mathbb\{?)?R\}?\s*)?(?:\||\\mid|:)\s*(.+?)\\?\}$", r"\1"),
+    (r"^\{((?:[^{}]|\{[^{}]*\})*)\}$|^(?:[a-zA-Z](?:_\w)?|\([a-z], ?[a-z]\))\s*(?:\\in|:)(?![a-zA-Z])\s*", r"\1"),
     (r"^(?:\\mathbb\{?R\}?|(?:\\text\{)?all (?:reals?|(?:real )?numbers)\}?)$", r"(-\\infty,\\infty)"),
     (r"\^(?:\((-?\d+)\)|(-?\d+))", r"^{\1\2}"),
     (r"[\s.,;:]+$", ""),
@@ -181,7 +180,7 @@ def clean(text: str) -> str:
 
 
 def _value(text: str) -> Value:
-    plain = _TEXT.sub(r" \1\2", text).strip()
+    plain = re.sub(*HOURS, _TEXT.sub(r" \1\2", text)).strip()
     if _EMPTY.fullmatch(plain):
         return Group("set", ())
     found = _matrix(text) or _several(text) or _number(plain) or _related(text) or _group(text) or _time(plain)
@@ -236,7 +235,8 @@ def _time(text: str) -> Group | None:
 
 def _parts(text: str) -> list[str]:
     """The values of a list."""
-    form = r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land|cup)(?![a-zA-Z])|または|或者?|[和と]"
+    form = r"\\text\{\s*,?\s*(?:and|or)\s*\}|,?\s+(?:and|or)\s+|\\(?:lor|land|cup)(?![a-zA-Z])"
+    form += r"|(?:\\text\{\s*)?(?:または|或者?|[和と])(?:\s*\})?"
     return [part for found in _PART.findall(re.sub(form, " , ", text)) if (part := found.strip())]
 
 
@@ -353,6 +353,6 @@ def in_unit(number: Number, asked: str) -> Number:
 def _without_unit(text: str) -> str:
     r"""`16\pi\text{ cm}^2` is `16\pi`; words alone after an expression are its unit."""
     found = re.search(
-        rf"(?<=[\w}})])(?:\s*{_TEXT.pattern}|(\s+[a-z ]{{2,}}|[\u3040-\u9fff]+)(?:\^\{{?[23]\}}?)?)[\s.]*$", text
+        rf"(?<=[\w}})])(?:\s*{_TEXT.pattern}|(\s+[a-z ]{{2,}}|\s*[\u3040-\u9fff]+)(?:\^\{{?[23]\}}?)?)[\s.]*$", text
     )
     return text[: found.start()].strip() if found and _unit(found[1] or found[3], is_apart=True) else text

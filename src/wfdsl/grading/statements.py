@@ -49,14 +49,13 @@ _ASIDE = re.compile(
 """What begins to explain or check the answer."""
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'’]|[-–]\w)[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
-_CLAUSE_BETWEEN = re.compile(r", (?:which|who|whose) [^,]{3,80},(?= (?:is|are|was|were|has|had|[a-z]+ed)\b)")
 _EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
 _FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
 """A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
-_FREE = frozenset({"FUNC", "KNOWN", "HEAD", "PREP", "BE", "LABEL"})
+_FREE = frozenset({"FUNC", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
 _MOST_TOKENS = 80
@@ -70,12 +69,6 @@ _END = re.compile(
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
 _BOX = re.compile(rf"\\f?box(?:ed)?\s*\{{(?:({nested('{', '}')})\}}|.*)", re.DOTALL)
 """A box and what is in it; nothing in one that is cut off."""
-_ADDED = re.compile(
-    r"\}?\s{0,3}(?:[-+*/^]|\\(?:pi|times|cdot|sqrt|frac|pm)(?![a-z])|or\b\s*(?!\$?\\boxed)|%"
-    r"|(?:is|was)(?:n['’]t|\s+(?:not|wrong|incorrect)))"
-)
-_DENIED = re.compile(r"(?:(?:\bnot|n['’]t|≠|\\neq?|≈)[\s$({]*|(?:[-+/]|(?<!\*)\*|\\times|\\cdot)\s*)$", re.IGNORECASE)
-"""Before a box: what denies it, or makes it a part of the answer."""
 _INITIAL = re.compile(
     r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z"
     r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|vs?)(?=\.))[A-Z]?\.\Z"
@@ -117,7 +110,7 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     found = next(filter(None, stated), None)
     if found is None:
-        plain = [_CLAUSE_BETWEEN.sub("", _MARKUP.sub("", one)) for one in sentences]
+        plain = [_MARKUP.sub("", one) for one in sentences]
         found = _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
     return found._replace(text=_shown(found.text, asked)) if found and found.value else None
 
@@ -145,8 +138,7 @@ def _marked(sentence: str, asked: Asked) -> Statement | None:
     if not boxes:
         return None
     values = [(box[1] or "").strip() for box in boxes]
-    start, end = boxes[-1].span()
-    if not values[-1] or _ADDED.match(sentence, end) or _DENIED.search(sentence[:start]):
+    if not values[-1]:
         return Statement(sentence, "")
     value = ", ".join(dict.fromkeys(values))
     if asked.kind == "choice":
@@ -160,11 +152,9 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     if asked.kind == "math":
         plain = in_signs(plain)
     if asked.kind == "choice":
-        plain = re.sub(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}", r"\1", plain).replace("$", "")
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens = _tokens(plain, asked)
     clauses = list(chain.from_iterable(_parts(tokens)))
-    is_doubted = _types(list(chain.from_iterable(clauses))) & {"HEDGE", "ASK", "RETRACT", "ARITHMETIC"}
     told = (
         _types(one) & {"LABEL", "LETTER"}
         or {"HEAD", "OPTION"} <= _types(one)
@@ -172,10 +162,10 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         for one in clauses
     )
     at = next((at for at, is_told in enumerate(told) if is_told), None)
-    if at is None or is_doubted or _is_doubted(clauses[at]):
+    if at is None or _is_doubted(clauses[at]):
         return None
     if asked.kind == "choice":
-        return _choice(sentence, plain, clauses[at:], asked)
+        return _choice(sentence, clauses[at:])
     if asked.kind == "math":
         value = _value(clauses[at], plain.rstrip("!"), asked)
         return Statement(sentence, value) if value else None
@@ -196,19 +186,17 @@ def _verb(clause: list[Token]) -> int:
     return max((at for at, token in enumerate(clause) if token.type in ("BE", "LABEL")), default=-1)
 
 
-def _choice(sentence: str, text: str, clauses: list[list[Token]], asked: Asked) -> Statement | None:
+def _choice(sentence: str, clauses: list[list[Token]]) -> Statement | None:
     """The letters that a clause states, by letter or by option, with those that are added to it; "" if they differ."""
     is_told, at = bool(_types(clauses[0]) & {"LABEL", "HEAD"}), _verb(clauses[0]) + 1
     added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
     clause = list(chain(clauses[0], *added))
     letters, named = ({_LETTERS[token] for token in clause if token.type == kind} for kind in ("LETTER", "OPTION"))
-    others = [token for token in clause if token.type not in (*_FREE, "LETTER", "NUMERAL")]
+    others = [token for token in clause if token.type not in (*_FREE, "LETTER")]
     if is_told and not letters:
-        named = named or _options_in(text[clause[0].start_pos : clause[-1].end_pos], asked)
         letters = named if len(named) == 1 else {one.value for one in others[:1] if re.fullmatch("[A-Z]", one)}
     is_letter_alone = not others or (at and _types(clause[at:][:1]) == {"LETTER"})
-    symbols = re.findall(r"\b[A-Z]\b(?! [a-z])", asked.question.partition("\n")[0]) if asked.choices else []
-    if not letters or not (is_told or named or is_letter_alone) or (not is_told and others and letters & {*symbols}):
+    if not letters or not (is_told or named or is_letter_alone):
         return None
     return Statement(sentence, "" if named - letters else ", ".join(sorted(letters)))
 
@@ -257,25 +245,22 @@ def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
         while len(valued) > 1 and {"at", "when"} & {*map(str.lower, valued[-1][:2])}:
             valued.pop()  # `, at x = 3`
         if valued:
-            value = _value(valued[-1], said, asked, is_claim=True)
+            value = _value(valued[-1], said, asked)
             if _EQUATION.match(value):  # `x = 3 and y = 2`
                 value = ", ".join(filter(_EQUATION.match, chain.from_iterable(valued))) or value
             return Statement(said, value, is_claim=True) if value else None
     return None
 
 
-def _value(clause: list[Token], text: str, asked: Asked, *, is_claim: bool = False) -> str:
-    """The only value of a clause that the question does not have, with its unit.
-
-    Where a clause only claims the answer, the last of several that is not said `of` or `at` something.
-    """
+def _value(clause: list[Token], text: str, asked: Asked) -> str:
+    """The last value of a clause that the question does not have, and is not said `of` or `at` something, with unit."""
     values = [at for at, token in enumerate(clause) if token.type in _VALUES]
     new = [at for at in values if not re.search(rf"(?<!\d){re.escape(clause[at])}(?!\d)", asked.question)] or values
     new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+){0,2}\Z", text[: clause[at].start_pos])] or new
-    if len(new) != 1 and not (new and is_claim):
+    if not new:
         return ""
     end = start = new[-1]
-    while end + 1 < len(clause) and (clause[end + 1].type in ("WORD", "KNOWN") or clause[end + 1] == "per"):
+    while end + 1 < len(clause) and (clause[end + 1].type == "WORD" or clause[end + 1] == "per"):
         between = text[clause[end].end_pos : clause[end + 1].start_pos].strip()
         if between or (re.match("[a-zA-Z]", clause[end]) and not clause[end + 1].isascii()):  # `1.2 km 進む`
             break
@@ -329,14 +314,11 @@ def _with_letters(text: str, count: int) -> str:
 @lru_cache(maxsize=64)
 def _tokens(sentence: str, asked: Asked) -> list[Token]:
     """The tokens of a sentence; none of one that is too long to state something."""
-    known = words_of(asked.question)
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence) if len(sentence) <= LONGEST_SENTENCE else ():
         kind = token.type if tokens else _FIRST.get(token.type, token.type)
         if kind in ("HEDGE", "ARITHMETIC") and any(token.lower() in option.lower() for option in asked.choices):
             kind = "WORD"
-        if kind == "WORD" and token.lower().strip(".") in known:
-            kind = "KNOWN"
         tokens.append(token.update(type=kind))
     return tokens if len(tokens) <= _MOST_TOKENS else []
 
