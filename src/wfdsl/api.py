@@ -86,7 +86,7 @@ def analyze(
     config: CheckConfig | None = None,
     *,
     form: Form = "completion",
-    params: Mapping[str, str] | None = None,
+    params: Mapping[str, str | float] | None = None,
     name: str | None = None,
     **options: Any,
 ) -> Checked:
@@ -96,7 +96,7 @@ def analyze(
         text: what the Conductor wrote, or the text of a workflow file, which is expanded.
         config: what it is checked against; without it, `CheckConfig()`, for a workflow file with any number of steps.
         form: "completion", or "wf" for a workflow file.
-        params: values for the parameters of a workflow file, as texts.
+        params: values for the parameters of a workflow file, as texts or numbers.
         name: what diagnostics call the text.
         options: fields of `CheckConfig`, instead of those of `config`; names and tags are looked up in `pool`.
 
@@ -129,7 +129,7 @@ def analyze(
     return _checked(source, reading.tree, reading.diagnostics, config)
 
 
-def _analyzed_file(source: Source, params: Mapping[str, str] | None, config: CheckConfig) -> Checked:
+def _analyzed_file(source: Source, params: Mapping[str, str | float] | None, config: CheckConfig) -> Checked:
     from wfdsl.language.file_expansion import expand  # noqa: PLC0415  (start-up time: completions need neither)
     from wfdsl.language.file_reader import read_workflow_file  # noqa: PLC0415
 
@@ -189,7 +189,7 @@ def load(
     path: str | PathLike[str],
     config: CheckConfig | None = None,
     *,
-    params: Mapping[str, str] | None = None,
+    params: Mapping[str, str | float] | None = None,
     form: Form | None = None,
     **options: Any,
 ) -> Workflow:
@@ -198,7 +198,7 @@ def load(
     Args:
         path: the file.
         config: what it is checked against; without it, `CheckConfig()`, for a workflow file with any number of steps.
-        params: values for the parameters of a workflow file, as texts.
+        params: values for the parameters of a workflow file, as texts or numbers.
         form: "wf" or "completion", if the name does not tell.
         options: fields of `CheckConfig`, instead of those of `config`; names and tags are looked up in `pool`.
 
@@ -213,7 +213,7 @@ def analyze_path(
     path: str | PathLike[str],
     config: CheckConfig | None = None,
     *,
-    params: Mapping[str, str] | None = None,
+    params: Mapping[str, str | float] | None = None,
     form: Form | None = None,
     **options: Any,
 ) -> Checked:

@@ -210,6 +210,7 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["check", "--pool-size", "0", "good.txt"], "--pool-size: "),
         (["check", "--pool-size", "two", "good.txt"], "--pool-size: "),
         (["check", "--max-steps=-1", "good.txt"], "--max-steps: "),
+        (["data", "show", "t.jsonl", "--limit", "9" * 30], "--limit: "),
         (["check", "--max-steps", "9" * 5000, "good.txt"], "--max-steps: "),
         (["check", "--profile", "loose", "good.txt"], "invalid choice: 'loose'"),
         (["show", "--format", "xml", "good.txt"], "invalid choice: 'xml'"),

@@ -251,6 +251,8 @@ def test_a_conductor_node_without_a_workflow_says_how_to_continue_the_run(
 ) -> None:
     Path("node.wf").write_text('step core by 0: "Say."\nstep sol by conductor sees core: "Solve."\n')
     Path("node.toml").write_text(NODE.replace("REASKS", "0"))
+    assert main(["run", "node.wf", "-q", "Q", "--pool", "node.toml", "--dry-run"]) == 0
+    assert "calls: 1 and those of a Conductor\n" in capsys.readouterr().out
     assert main(["run", "node.wf", "-q", "Q", "--pool", "node.toml", "--quiet"]) == 3
     command = capsys.readouterr().err.partition("then continue with: wfdsl ")[2].split(" (")[0]
 

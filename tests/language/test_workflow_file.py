@@ -232,7 +232,7 @@ def test_a_changed_grammar_file_changes_what_is_read(tmp_path: Path) -> None:
 def test_parameters_are_filled_into_title_and_description_and_count_as_used() -> None:
     text = 'param n = 3\ntitle "{n} attempts {{x}}"\ndescription "Best of {n}."\nstep a by 0 copies {n}: "Try."\n'
 
-    checked = analyze(text, params={"n": "5"}, form="wf")
+    checked = analyze(text, params={"n": 5}, form="wf")
 
     assert checked.ok
     assert checked.tree is not None

@@ -123,7 +123,6 @@ def test_check_says_what_the_judging_lacks(tmp_path: Path, capsys: pytest.Captur
         ["show", str(DATA / "README.md")],
         ["show", MIXED[0], "--map", "x"],
         ["show", MIXED[0], "--task-format", "gsm9k"],
-        ["show", MIXED[0], "--limit", "9" * 30],
         ["convert", MIXED[0], "-o", "x.txt"],
         ["convert", MIXED[0], "-o", "no/such/folder/x.jsonl"],
         ["select", MIXED[0], "-n", "x", "-o", "y.jsonl"],
@@ -138,5 +137,5 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
     caught = capsys.readouterr()
     assert (code, caught.out) == (2, "")
-    assert caught.err.splitlines()[-1].startswith("wfdsl data")
+    assert caught.err.splitlines()[-1].startswith("wfdsl data: ")
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from rich.table import Table
@@ -52,7 +51,7 @@ _PATTERNS: Final = 5
 
 def execute(args: argparse.Namespace) -> int:
     """Print what the action says of the folders."""
-    reports = [read_report(Path(folder)) for folder in args.folders]
+    reports = [read_report(folder) for folder in args.folders]
     show(_ACTIONS[args.action](reports, args), args, simulated=any(report.simulated for report in reports))
     if args.action == "report":
         written = write_summaries(reports[0], plots=not args.no_plots)

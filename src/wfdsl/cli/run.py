@@ -100,5 +100,7 @@ def show_estimate(found: RunEstimate, *, names: Sequence[str] | None, as_json: b
             print(f"  {message['role']}: {text}")
     if found.pruned:
         print(f"left out, since they cannot change the answer: {', '.join(map(str, found.pruned))}")
-    ceiling = "not known: a worker has no prices or no max_tokens" if found.usd is None else dollars(found.usd)
-    print(f"calls: {found.calls}\ncost at most: {ceiling}")
+    nested = any(step.conductor for step in found.steps)
+    why = "a Conductor decides what else is asked" if nested else "a worker has no prices or no max_tokens"
+    calls, usd = f"{found.calls}{' and those of a Conductor' if nested else ''}", found.usd
+    print(f"calls: {calls}\ncost at most: {f'not known: {why}' if usd is None else dollars(usd)}")

@@ -312,8 +312,7 @@ def estimate_text(found: list[PolicyEstimate]) -> str:
     lines = [str(each) for each in found]
     if len(found) > 1:
         rows = [(each.trials, each.calls, each.usd_at_most, each.fit_calls) for each in found]
-        trials, calls, usd, fit_calls = (sum(filter(None, column)) for column in zip(*rows, strict=True))
-        known = PolicyEstimate("all", int(trials), int(calls), usd, int(fit_calls))
+        known = PolicyEstimate("all", *(sum(filter(None, column)) for column in zip(*rows, strict=True)))
         lines.append(f"{known}{', and what is not known' if any(None in row for row in rows) else ''}")
     return "\n".join([*lines, "nothing was asked"])
 

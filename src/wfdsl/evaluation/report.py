@@ -208,12 +208,13 @@ def _case_of(trial: Trial) -> Case:
     )
 
 
-def read_report(folder: Path) -> Report:
+def read_report(folder: str | Path) -> Report:
     """Read an evaluation's folder; trials come in the order in which they were asked for, not in which they ended.
 
     Raises:
         UsageError: it holds no evaluation, or a file in it is damaged.
     """
+    folder = Path(folder)
     manifest = read_manifest(folder)
     tasks = {name: place for place, name in enumerate(manifest["tasks"]["ids"])}
     policies = {name: place for place, name in enumerate(manifest["policies"])}

@@ -35,7 +35,7 @@ MOST_ACCESS_ENTRIES = 1_000_000  # entries of all access lists together; our cho
 
 
 def expand(
-    tree: FileTree, *, params: Mapping[str, str] | None = None, pool: PoolLike | None = None
+    tree: FileTree, *, params: Mapping[str, str | float] | None = None, pool: PoolLike | None = None
 ) -> tuple[WorkflowTree | None, list[Diagnostic]]:
     """The steps of a workflow file, and what is wrong with them; None if it has none.
 

@@ -26,7 +26,7 @@ _DECIMAL = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 class Params:
     """Looks parameters up and remembers which were used."""
 
-    def __init__(self, tree: FileTree, given: Mapping[str, str], found: list[Diagnostic]) -> None:
+    def __init__(self, tree: FileTree, given: Mapping[str, str | float], found: list[Diagnostic]) -> None:
         """Take the defaults of a file, and the values given for them.
 
         Raises:
@@ -40,7 +40,7 @@ class Params:
             if isinstance(statement, Param) or (isinstance(statement, Broken) and statement.kind == "param"):
                 self._declare(statement)
         self._workers = set(_used_as_workers(tree))
-        self._given = {name: self._converted(name, value) for name, value in given.items()}
+        self._given = {name: self._converted(name, str(value)) for name, value in given.items()}
 
     def value(self, operand: Operand) -> int | float | str | None:
         """What an operand says; None for a parameter that is not known, which is reported."""

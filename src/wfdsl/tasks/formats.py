@@ -189,8 +189,9 @@ def recognise(row: Values, *, place: str) -> Format:
     """
     best = max(_KNOWN, key=lambda known: _fit(known, row))
     if not _fit(best, row):
+        filled = [str(column) for column, value in row.items() if value is not None]
         raise UsageError(
-            f"{place}: no known format has these columns ({', '.join(map(str, row)) or 'none'}): say which columns to "
+            f"{place}: no known format has these columns ({', '.join(filled) or 'none'}): say which columns to "
             f"use (--map question=prompt,gold=answer), or name the format (--task-format {'|'.join(FORMATS)})"
         )
     return best
