@@ -97,7 +97,7 @@ class Reward(AbstractContextManager["Reward"]):
 
         Args:
             pool: The workers, or the name or file of a pool.
-            tasks: The questions with their gold answers; ids must differ.
+            tasks: The questions with their gold answers; ids of different ones must differ.
             prompt: The prompt of `rows`: a template set, its name or its file.
             conductor: Its `without`, `pick`, `shuffle` and `seed` say which workers `rows` lists, under which indices;
                 all of them, under their own, unless given. Its `access` says what an access entry may be.
@@ -121,14 +121,14 @@ class Reward(AbstractContextManager["Reward"]):
             processes: The processes of the training; the first one scores the completions of all of them.
 
         Raises:
-            UsageError: two tasks have the same id, or the pool or prompt cannot be read.
+            UsageError: two different tasks have the same id, or the pool or prompt cannot be read.
             JournalFailure: the journal cannot be opened.
         """
         self.pool = Pool.load(pool) if isinstance(pool, str) else pool
         self.tasks: dict[str, Task] = {}
         for task in tasks:
-            if self.tasks.setdefault(task.id, task) is not task:
-                raise UsageError(f"two tasks have the id {task.id!r}: ids must differ")
+            if self.tasks.setdefault(task.id, task) != task:
+                raise UsageError(f"two tasks have the id {task.id!r}: ids of different tasks must differ")
         self.prompt = Prompt.load(prompt) if isinstance(prompt, str) else prompt
         self.conductor = conductor or ConductorConfig()
         self.max_steps = max_steps

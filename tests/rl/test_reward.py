@@ -172,7 +172,7 @@ async def test_an_unknown_task_and_repeated_ids_are_refused() -> None:
     with pytest.raises(UsageError, match="unknown task 'x'"):
         await Reward(pool, TASKS)([RIGHT], ["x"])
     with pytest.raises(UsageError, match="two tasks have the id 't0'"):
-        Reward(pool, [TASKS[0], TASKS[0].model_copy(update={"question": "Another?"})])
+        Reward(pool, [TASKS[0], TASKS[0].model_copy(), TASKS[0].model_copy(update={"question": "Another?"})])
 
 
 async def test_sync_refuses_to_wait_inside_a_running_loop() -> None:

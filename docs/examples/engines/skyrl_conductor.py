@@ -1,5 +1,6 @@
 """SkyRL's training with an environment that asks a reward server: `skyrl_conductor.py OPTION=VALUE...` (skyrl.sh)."""
 
+import os
 import sys
 
 import ray
@@ -19,7 +20,8 @@ class ConductorEnv(BaseTextEnv):
 
     def __init__(self, env_config=None, extras=None):  # noqa: ARG002
         super().__init__()
-        self.client = RewardClient("http://127.0.0.1:8700", run="base")
+        url = os.environ.get("WFDSL_REWARD_URL", "http://127.0.0.1:8700")
+        self.client = RewardClient(url, os.environ.get("WFDSL_SERVER_KEY"), run="base")
         self.extra = extras["extra_info"]
 
     def step(self, action):

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 from wfdsl._version import __version__
 from wfdsl.cli.options import INPUT, OUTPUT, Parser, answer_tab, complete, count, group
 from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
-from wfdsl.errors import UsageError
+from wfdsl.errors import UsageError, WfdslError
 from wfdsl.installation import install_command
 
 if TYPE_CHECKING:  # start-up time: pydantic
-    from wfdsl.interpreter.record import RunEnded
     from wfdsl_rl.training.plan import Setup
 
 EXAMPLES = (
@@ -86,6 +85,7 @@ def _train(args: argparse.Namespace) -> int:
         seed = [] if args.seed is None else [f"train.seed={args.seed}"]
         name, settings, stage, out = args.experiment, [*args.set, *seed], args.stage, None
     from wfdsl.interpreter.record import BudgetExhausted, RunEnded
+    from wfdsl_rl.scoring import NoScore
     from wfdsl_rl.training.plan import read_plan
 
     plan = replace(read_plan(name, settings), overlap=args.overlap)
@@ -97,7 +97,7 @@ def _train(args: argparse.Namespace) -> int:
     command = {"settings": settings, "stage": stage, "async": args.overlap}
     try:
         return _run(replace(plan, out=folder), stages, command, resume=args.resume is not None)
-    except RunEnded as error:
+    except (RunEnded, NoScore) as error:
         spent = isinstance(error, BudgetExhausted)
         limits = [name for name in ("calls", "tokens", "usd") if getattr(plan.experiment.budget, name) is not None]
         print(f"wfdsl-train: {_advised(error, folder, limits if spent else ())}", file=sys.stderr)
@@ -194,7 +194,7 @@ def _fixed(resolved: dict[str, Any]) -> dict[str, Any]:
     return {**fixed, "pool": {**resolved["pool"], "workers": workers}, "run": run}
 
 
-def _advised(error: RunEnded, folder: Path, limits: Sequence[str]) -> str:
+def _advised(error: WfdslError, folder: Path, limits: Sequence[str]) -> str:
     """What ended a training, and how to continue it: not the one run, as `wfdsl runs resume` does."""
     again = f"wfdsl-train --resume {shlex.quote(str(folder))}"
     if limits:

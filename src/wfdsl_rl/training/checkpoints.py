@@ -44,9 +44,9 @@ def load_model(model: str) -> tuple[Any, Any]:
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, padding_side="left")
         network = load_merged(model) if (Path(model) / ADAPTER).is_file() else plain(model, dtype=torch.float32)
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise UsageError(f"train.model: {model} cannot be loaded: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"the model {model} cannot be loaded: {str(error).splitlines()[0]}") from error
     if tokenizer.chat_template is None or tokenizer.eos_token_id is None:
-        raise UsageError(f"train.model: the tokenizer of {model} needs a chat template and an end of text (eos_token)")
+        raise UsageError(f"the tokenizer of {model} needs a chat template and an end of text (eos_token)")
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # as TRL does
     return tokenizer, network
 

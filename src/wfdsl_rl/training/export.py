@@ -23,7 +23,7 @@ from gguf import MODEL_ARCH, GGMLQuantizationType, GGUFWriter, LlamaFileType, To
 from wfdsl.conductor.checkpoint import FILE, load_prompt, save_prompt
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.manifest import TRAINING_COST, FitCost
-from wfdsl_rl.training.checkpoints import ADAPTER, load_merged
+from wfdsl_rl.training.checkpoints import ADAPTER, load_model
 from wfdsl_rl.training.plan import DONE, RESOLVED
 from wfdsl_rl.training.samples import read_samples
 
@@ -66,7 +66,7 @@ def export(folder: Path, out: Path, *, gguf: Precision | None = None, say: Calla
         made = Path(kept) / out.name
         tokenizer, load = transformers.AutoTokenizer.from_pretrained(source), transformers.AutoModelForCausalLM
         adapters = (source / ADAPTER).is_file()
-        network = load_merged(source) if adapters else load.from_pretrained(source, dtype="auto")
+        network = load_model(str(source))[1] if adapters else load.from_pretrained(source, dtype="auto")
         network.save_pretrained(made, safe_serialization=True)
         tokenizer.save_pretrained(made)
         if gguf:

@@ -136,7 +136,7 @@ class Setup:
         train = self.train
         return Reward(
             self.pool,
-            {task.id: task for task in self.all_tasks}.values(),
+            self.all_tasks,
             prompt=self.prompt,
             max_steps=self.max_steps,
             conductor=self.experiment.conductor,

@@ -5,10 +5,10 @@ Names of options are compared with verl's configuration by `make engines`.
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import os
+import re
 import subprocess
 import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
@@ -125,7 +125,8 @@ def test_the_file_for_prime_rl_has_the_papers_numbers() -> None:
 
 
 def test_the_program_for_skyrl_can_be_read_and_the_page_names_every_recipe() -> None:
-    ast.parse((RECIPES / "skyrl_conductor.py").read_text(encoding="utf-8"))
+    compile(program := (RECIPES / "skyrl_conductor.py").read_text(encoding="utf-8"), "skyrl_conductor.py", "exec")
+    assert {"WFDSL_REWARD_URL", "WFDSL_SERVER_KEY"} <= {*re.findall(r"WFDSL_\w+", program)}
     page = (ROOT / "docs/howto/engines.md").read_text(encoding="utf-8")
 
     assert [path.name for path in RECIPES.iterdir() if f"../examples/engines/{path.name}" not in page] == []

@@ -13,6 +13,7 @@ for package in ("torch", "transformers", "datasets", "trl"):
 from tests.rl.engines.conftest import completion  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.reward import Reward  # noqa: E402
+from wfdsl_rl.scoring import NoScore  # noqa: E402
 from wfdsl_rl.training import pipeline  # noqa: E402
 
 if TYPE_CHECKING:
@@ -135,20 +136,21 @@ def test_a_setting_that_changes_the_result_is_refused(folder: Path, capsys: pyte
     assert "resolved.json: train changed" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("limit", ["calls = 1", "usd = 1e-9"])
-def test_a_spent_budget_names_the_command_that_continues_the_training(
-    limit: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("limit", "code", "more"),
+    [("calls = 1", 4, " --set budget.calls=N"), ("usd = 1e-9", 4, " --set budget.usd=N"), ("calls = 9", 3, "")],
+)
+def test_a_spent_budget_and_an_outage_name_the_command_that_continues_the_training(
+    limit: str, code: int, more: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     in_file("train.toml", "calls = 1", limit)(folder)
 
-    def score_two(setup: Any, *_: Any, **__: Any) -> str:
+    def score_two(setup: Any, *_: Any, **__: Any) -> None:
         with Reward(setup.pool, setup.tasks, options=setup.options) as reward:
             reward.sync([completion("Solve it.")] * 2, ["t1", "t2"])
-        return "scored"
+        raise NoScore("the workers are down")
 
     monkeypatch.setattr(pipeline, "run_pipeline", score_two)
 
-    assert main(["--resume", "out"]) == 4
-
-    said = capsys.readouterr().err
-    assert said.endswith(f": wfdsl-train --resume out --set budget.{limit.split(maxsplit=1)[0]}=N\n")
+    assert main(["--resume", "out"]) == code
+    assert capsys.readouterr().err.endswith(f": wfdsl-train --resume out{more}\n")

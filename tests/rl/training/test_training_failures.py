@@ -124,12 +124,12 @@ def test_a_folder_without_a_part_of_its_model_is_named(trained: Setup, tmp_path:
     shutil.copytree(trained.folder("sft") / "final", folder, ignore=shutil.ignore_patterns(lost))
     setup = replace(trained, out=tmp_path / "out", train=replace(trained.train, model=str(folder)))
 
-    with pytest.raises(UsageError, match=f"train.model: .*{message}"):
+    with pytest.raises(UsageError, match=message):
         run_pipeline(setup, ("base",))
 
     assert not setup.folder("base").exists()
     (folder / "model.safetensors").write_bytes(b"half")
-    with pytest.raises(UsageError, match=r"train.model: .* cannot be loaded"):
+    with pytest.raises(UsageError, match="cannot be loaded"):
         run_pipeline(setup, ("base",), resume=True)
 
 
