@@ -384,7 +384,8 @@ def test_a_package_can_add_a_source_of_tasks(monkeypatch: pytest.MonkeyPatch) ->
         asked.append((name, count, seed, split))
         return [made]
 
-    plugin = SimpleNamespace(name="quiz", load=lambda: source)
+    plugin = SimpleNamespace(name="quiz", value="quiz_for_test:source")
+    monkeypatch.setitem(sys.modules, "quiz_for_test", SimpleNamespace(source=source))
     monkeypatch.setattr(
         "wfdsl.tasks.loading.entry_points", lambda group, name="quiz": [plugin] if name == "quiz" else []
     )

@@ -227,7 +227,7 @@ def _with_provider(name: str) -> str:
     folder = name if name and Path(name).is_dir() else None
     head, slash, _ = name.partition("/")
     if folder is None and slash:
-        folder = next((plugin.load()(name) for plugin in entry_points(group=PLUGIN_GROUP, name=head)), None)
+        folder = next((load_object(plugin.value)(name) for plugin in entry_points(group=PLUGIN_GROUP, name=head)), None)
     if folder is not None:
         return f"{runtime_of(Path(folder))}:{folder}"
     provider, _, model = name.partition(":")
@@ -244,7 +244,7 @@ def _with_provider(name: str) -> str:
 def conductor_names() -> tuple[str, ...]:
     """The names of Conductors that come with plug-ins."""
     plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
-    return tuple(name for plugin in plugins for name in plugin.load().names())
+    return tuple(name for plugin in plugins for name in load_object(plugin.value).names())
 
 
 def _changed(entry: WorkerEntry, given: Mapping[str, Any]) -> WorkerEntry:

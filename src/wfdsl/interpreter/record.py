@@ -20,6 +20,7 @@ from wfdsl.protocols import Finish, Message, Reply, RunStatus, StepState, Usage,
 from wfdsl.render.notebook import DrawnRun
 from wfdsl.render.status import State, StepStatus
 from wfdsl.render.text import counted
+from wfdsl.settings import first_problem
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -266,8 +267,8 @@ class Run(DrawnRun):
         try:
             found: Run = adapter_of(Run).validate_python(plain)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise UsageError(f"not a run record: {first['msg']} at {'.'.join(map(str, first['loc']))}") from error
+            key, reason = first_problem(error)
+            raise UsageError(f"not a run record: {key} {reason}") from error
         return found
 
 

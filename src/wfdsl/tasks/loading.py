@@ -15,6 +15,7 @@ from random import Random
 from typing import Protocol, cast
 
 from wfdsl.errors import UsageError
+from wfdsl.own_code import load_object
 from wfdsl.tasks.conversion import BadRow, Origin, mapped
 from wfdsl.tasks.formats import FORMATS, recognise
 from wfdsl.tasks.rows import SHORT_NAMES, Rows, hub_name, is_data_file, read_hub, read_rows
@@ -70,7 +71,7 @@ def load_tasks(
         if format is not None or columns:
             raise UsageError(f"{name}: its tasks are generated, not read: leave out the format and the mapping")
         base, _, split = name.partition("@")
-        return cast("TaskSource", plugin.load())(base, limit or GENERATED, seed or 0, split=split)
+        return cast("TaskSource", load_object(plugin.value))(base, limit or GENERATED, seed or 0, split=split)
     rows, split = _rows(name)
     if format is not None and format not in FORMATS:
         raise UsageError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")

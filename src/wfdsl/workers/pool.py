@@ -382,11 +382,7 @@ def _named_pool(name: str) -> Pool:
     if shipped is not None:
         return parse_pool(shipped.read_text(encoding="utf-8"), f"{name}.toml")
     for plugin in entry_points(group=PLUGIN_GROUP, name=name.partition("/")[0]):
-        try:
-            answer = plugin.load()
-        except (ImportError, AttributeError) as error:
-            raise UsageError(f'the plug-in for the pool "{name}" cannot be loaded ({plugin.value}): {error}') from error
-        made = answer(name)
+        made = load_object(plugin.value)(name)
         if not isinstance(made, Pool):
             raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
         return made
@@ -399,8 +395,8 @@ def _named_pool(name: str) -> Pool:
 def _names_of(plugin: EntryPoint) -> tuple[str, ...]:
     """The names that a plug-in lists; its own where it lists none, or cannot be loaded, which using it will say."""
     try:
-        listed = getattr(plugin.load(), "names", None)
-    except (ImportError, AttributeError):
+        listed = getattr(load_object(plugin.value), "names", None)
+    except UsageError:
         listed = None
     return (plugin.name,) if listed is None else tuple(listed())
 

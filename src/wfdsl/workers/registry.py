@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from wfdsl.errors import UsageError
 from wfdsl.installation import install_command
+from wfdsl.own_code import load_object
 from wfdsl.protocols import Worker
 from wfdsl.settings import did_you_mean
 from wfdsl.workers.entry import WorkerEntry
@@ -120,20 +121,21 @@ def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
         UsageError: the provider is not known, or a key, a package or a setting is missing.
     """
     provider = entry.provider
-    own = [EntryPoint(provider, _BUILT_IN[provider], PLUGIN_GROUP)] if provider in _BUILT_IN else []
-    found = next(iter(own or entry_points(group=PLUGIN_GROUP, name=provider)), None)
-    if found is None:
+    if provider in _BUILT_IN:
+        try:
+            build = EntryPoint(provider, _BUILT_IN[provider], PLUGIN_GROUP).load()
+        except ModuleNotFoundError as error:
+            if error.name not in _EXTRAS:
+                raise
+            what = f'worker "{entry.name}" needs the package {error.name}: {install_command(_EXTRAS[error.name])}'
+            raise UsageError(what) from error
+    elif plugin := next(iter(entry_points(group=PLUGIN_GROUP, name=provider)), None):
+        build = load_object(plugin.value)
+    else:
         check_provider(entry)
         given = "give the function to Pool.from_functions"
         raise UsageError(f'worker "{entry.name}": provider {provider} cannot be set in a file; {given}')
-    try:
-        build = cast(Builder, found.load())
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
-            raise
-        what = f'worker "{entry.name}" needs the package {error.name}: {install_command(_EXTRAS[error.name])}'
-        raise UsageError(what) from error
-    return build(entry, open_workers)
+    return cast(Builder, build)(entry, open_workers)
 
 
 def check_provider(entry: WorkerEntry) -> None:
