@@ -170,17 +170,15 @@ def stems(text: str) -> frozenset[str]:
 
 
 def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[str]]:
-    """Where a clause has the words of a text, or the last one of a name, or those that the question does not have."""
+    """Where a clause has the words of a text, or the last one of a name, if the question does not have it."""
     words = _WORD.findall(_plain(wanted))
     forms = [words]
-    if len(words) > 1 and wanted[:1].isupper() and not re.search(r"\d", wanted):
-        forms.append([word for word in words if word.lower() not in known | USUAL])
-        if len(words[-1]) > 3 and words[-1][0].isupper() and words[-1].lower() not in known:
-            forms.append(words[-1:])
-    is_start = r"(?<![a-zA-Z\d])(?<!(?<!\w)-(?=\d))"  # where no minus sign of a number stands before
+    is_name = len(words) > 1 and wanted[:1].isupper() and words[-1][:1].isupper() and not re.search(r"\d", wanted)
+    if is_name and len(words[-1]) > 3 and words[-1].lower() not in known:
+        forms.append(words[-1:])
     phrases = (r"\W+".join(re.escape(word) for word in one if word.lower() not in ("the", "a", "an")) for one in forms)
-    ends = r"(?:(?<=[a-z]{3})s)?(?![a-zA-Z\d])"
-    found = (re.search(rf"{is_start}{one}{ends}", _plain(clause), re.IGNORECASE) for one in phrases if one)
+    edges = r"(?<![a-zA-Z\d])", r"(?:(?<=[a-z]{3})s)?(?![a-zA-Z\d])"
+    found = (re.search(f"{edges[0]}{one}{edges[1]}", _plain(clause), re.IGNORECASE) for one in phrases if one)
     return [each for each in found if each]
 
 
