@@ -55,7 +55,7 @@ _IN_WORDS = compiled(
     (r"(?<=[\w)])\s+(?:squared|(cubed))\b", lambda m: "³" if m[1] else "²"),
     (r"(?<!\d)(\d{1,4})\s?(?:時間|小时|个)半(?:小时)?", r"\1.5 hours"),
     (
-        rf"(?:(?<!\d)(\d+|{_WORD})(?: times)? )?(?:the )?(?:square )?root (?:of )?(\d+|{_WORD})\b",
+        rf"(?i)(?:(?<!\d)(\d+|{_WORD})(?: times)? )?(?:the )?(?:square )?root (?:of )?(\d+|{_WORD})\b",
         lambda found: in_figures(f"{found[1] or ''} √ {found[2]}"),
     ),
     (
