@@ -52,7 +52,6 @@ _IN_WORDS = compiled(
         rf"(?i)\b(\d{{1,3}}|{_WORD})[ -](?:in|out of)[ -](\d{{1,3}}|{_WORD})(?=\s*(?:[,.;)]|$|chance))",
         lambda found: in_figures(f"{found[1]}/{found[2]}"),
     ),
-    (r"(?<=[\w)])\s+(?:squared|(cubed))\b", lambda m: "³" if m[1] else "²"),
     (r"(?<!\d)(\d{1,4})\s?(?:時間|小时|个)半(?:小时)?", r"\1.5 hours"),
     (
         rf"(?i)(?:(?<!\d)(\d+|{_WORD})(?: times)? )?(?:the )?(?:square )?root (?:of )?(\d+|{_WORD})\b",
