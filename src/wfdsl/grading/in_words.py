@@ -52,9 +52,11 @@ _IN_WORDS = compiled(
         rf"(?i)\b(\d{{1,3}}|{_WORD})[ -](?:in|out of)[ -](\d{{1,3}}|{_WORD})(?=\s*(?:[,.;)]|$|chance))",
         lambda found: in_figures(f"{found[1]}/{found[2]}"),
     ),
-    (r"(?<=[\w)])\s+(?:squared|(cubed))\b", lambda m: "³" if m[1] else "²"),
     (r"(?<!\d)(\d{1,4})\s?(?:時間|小时|个)半(?:小时)?", r"\1.5 hours"),
-    (r"(?:(?<!\d)(\d+) times )?(?:the )?square root of (\d+)", r"\1√\2"),
+    (
+        rf"(?i)(?:(?<!\d)(\d+|{_WORD})(?: times)? )?(?:the )?(?:square )?root (?:of )?(\d+|{_WORD})\b",
+        lambda found: in_figures(f"{found[1] or ''} √ {found[2]}"),
+    ),
     (
         r"(午後|下午|晚上)?(?:午前|上午|早上)?(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分",
         lambda m: f"{m[2]}:{m[3]}{' pm' * bool(m[1])}",

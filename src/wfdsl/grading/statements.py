@@ -317,7 +317,7 @@ def _tokens(sentence: str, asked: Asked) -> list[Token]:
     tokens: list[Token] = []
     for token in _grammar(None).lex(sentence) if len(sentence) <= LONGEST_SENTENCE else ():
         kind = token.type if tokens else _FIRST.get(token.type, token.type)
-        if kind in ("HEDGE", "ARITHMETIC") and any(token.lower() in option.lower() for option in asked.choices):
+        if kind == "HEDGE" and any(token.lower() in option.lower() for option in asked.choices):
             kind = "WORD"
         tokens.append(token.update(type=kind))
     return tokens if len(tokens) <= _MOST_TOKENS else []
