@@ -56,12 +56,11 @@ def answers() -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
 
 
-def test_a_workflow_file_answers_every_question(chat: Chat) -> None:
+def test_a_workflow_file_answers_every_question(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     ask({"question": "a"}, {"question": "b"})
-
-    code = solve("--set", "n=1", conductor="vote.wf")
-
-    assert code == 0
+    assert solve("--set", "n=1", "--dry-run", conductor="vote.wf") == 0
+    assert "2 trials, 4 calls, at most $" in capsys.readouterr().out
+    assert solve("--set", "n=1", conductor="vote.wf") == 0
     assert sorted((row["id"], row["answer"]) for row in answers()) == [(1, "w0: Choose."), (2, "w0: Choose.")]
     assert len(chat.called) == 4
 

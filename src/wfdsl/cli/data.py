@@ -66,8 +66,7 @@ def _configure_select(parser: argparse.ArgumentParser) -> None:
         "-n",
         "--count",
         metavar="N|DOMAIN=N,...",
-        help="how many: a number is shared equally among the domains (default: 960, as in the paper, or as many as "
-        "there are)",
+        help="how many: N is shared equally among the domains (default: 960, as in the paper, or all there are)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="which mix of this kind (default: 0)")
     parser.add_argument(

@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -109,6 +109,10 @@ def solve_lines(solving: Solving, args: argparse.Namespace) -> int:
     if len(left) < len(everything) and not args.quiet:
         print_now(f"{len(everything) - len(left)} of {len(everything)} are answered already")
     if args.dry_run:
+        from wfdsl.evaluation.evaluate import estimate_policy
+
+        found = estimate_policy(args.source, solving.policy, [question for _, question in left], solving.pool, 1)
+        print(json.dumps(asdict(found)) if args.json else found)
         return 0
     with _opened(args.out) as out:
         batch = _Batch(solving, args, given_up, len(left), out)

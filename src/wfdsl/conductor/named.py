@@ -92,10 +92,13 @@ def own_policy(name: str) -> Policy:
         UsageError: there is no such file or name, or it is something else.
     """
     found = load_object(name)
-    found = found() if isinstance(found, type) else found
+    try:
+        found = found() if isinstance(found, type) else found
+    except TypeError as error:
+        raise UsageError(f"{name}: cannot be made without arguments: {error}") from error
     if not hasattr(found, "solve"):
         raise UsageError(f"{name}: must be a policy, with `async def solve(question, pool, **options)`")
-    return found  # type: ignore[no-any-return]  # what it returns is checked when it is asked
+    return found  # type: ignore[no-any-return]
 
 
 def named_conductor(config: ConductorConfig, pool: Pool | None = None) -> Conductor:
@@ -154,12 +157,11 @@ def _named_entry(config: ConductorConfig, pool: Pool | None) -> tuple[WorkerEntr
     index = None if pool is None else pool.find(name)
     if pool is None or index is None:
         return model_entry(name, **given), _with_local_defaults(config) if name == LOCAL else config
-    for field in ("base_url", "api_key_env"):
-        if field in given:
-            raise UsageError(
-                f"conductor.{field} is for a model that is not in the pool, and {name!r} is a worker of it: "
-                "name the server with the worker, as in --pool openai:MODEL@URL or in a pool file"
-            )
+    for field in [each for each in ("base_url", "api_key_env") if each in given]:
+        raise UsageError(
+            f"conductor.{field} is for a model that is not in the pool, and {name!r} is a worker of it: "
+            "name the server with the worker, as in --pool openai:MODEL@URL or in a pool file"
+        )
     entry = pool.entry(index)
     if entry.provider == "local" and is_shipped(entry):
         return model_entry(LOCAL, **given), _with_local_defaults(config)
@@ -248,5 +250,4 @@ def conductor_names() -> tuple[str, ...]:
 
 
 def _changed(entry: WorkerEntry, given: Mapping[str, Any]) -> WorkerEntry:
-    changed: WorkerEntry = build_model(WorkerEntry, {**dict(entry), **given}, "the Conductor's model")
-    return changed
+    return build_model(WorkerEntry, {**dict(entry), **given}, "the Conductor's model")  # type: ignore[no-any-return]

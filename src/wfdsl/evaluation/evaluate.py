@@ -40,6 +40,7 @@ from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.grade import grade
 from wfdsl.grading.verdict import Verdict
 from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, total_usd
@@ -148,8 +149,7 @@ class _Session:
         self, evaluation: Evaluation, keep: Callable[[Trial], None], group: asyncio.TaskGroup, grader: Grader | None
     ) -> None:
         self._evaluation = evaluation
-        self._keep = keep
-        self._group = group
+        self._keep, self._group = keep, group
         packages = evaluation.sandbox_packages
         self._reads_all = grader is not None
         self._grade: Grader = grader or partial(grade, sandbox=shared_sandbox(packages) if packages else None)
@@ -299,11 +299,11 @@ def estimate_policies(evaluation: Evaluation) -> list[PolicyEstimate]:
     """
     pool, times = evaluation.pool, evaluation.repeats
     asked = [task.asked for task in evaluation.tasks]
-    found = [_estimate(name, policy, asked, pool, times) for name, policy in evaluation.policies.items()]
+    found = [estimate_policy(name, policy, asked, pool, times) for name, policy in evaluation.policies.items()]
     if evaluation.judge is not None:  # if it reads every reply, at its longest
         judge = WorkflowPolicy(Workflow((Step(evaluation.judge, _JUDGING),)))
         shown = [_judged_text(task, "x" * _LONGEST_TAIL) for task in evaluation.tasks]
-        found.append(_estimate("judge", judge, shown, pool, times * len(found)))
+        found.append(estimate_policy("judge", judge, shown, pool, times * len(found)))
     return found
 
 
@@ -317,8 +317,8 @@ def estimate_text(found: list[PolicyEstimate]) -> str:
     return "\n".join([*lines, "nothing was asked"])
 
 
-def _estimate(name: str, policy: Policy, questions: Sequence[str], pool: Pool, times: int) -> PolicyEstimate:
-    """The estimate of a policy that is asked each question so many times."""
+def estimate_policy(name: str, policy: Policy, questions: Sequence[Question], pool: Pool, times: int) -> PolicyEstimate:
+    """The estimate of a policy that is asked each question so many times; UsageError as `estimate_policies`."""
     found = [_at_most(policy, question, pool) for question in questions]
     calls, usd = [each for each, _ in found], total_usd(each for _, each in found)
     most = None if None in calls else sum(filter(None, calls)) * times
@@ -326,7 +326,7 @@ def _estimate(name: str, policy: Policy, questions: Sequence[str], pool: Pool, t
     return PolicyEstimate(name, len(found) * times, most, None if usd is None else usd * times, fit_calls)
 
 
-def _at_most(policy: Policy, question: str, pool: Pool) -> tuple[int | None, float | None]:
+def _at_most(policy: Policy, question: Question, pool: Pool) -> tuple[int | None, float | None]:
     """Calls and dollars that a question takes at most; None: not known."""
     if isinstance(policy, Conductor):
         solved = estimate_solve(policy, question, pool)
