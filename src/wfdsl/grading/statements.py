@@ -69,6 +69,7 @@ _END = re.compile(
 _SPAN = re.compile(r"\$\$.{0,600}?\$\$|\$[^$\n]{0,600}\$|\\\[.{0,600}?\\\]|\\\(.{0,600}?\\\)", re.DOTALL)
 _BOX = re.compile(rf"\\f?box(?:ed)?\s*\{{(?:({nested('{', '}')})\}}|.*)", re.DOTALL)
 """A box and what is in it; nothing in one that is cut off."""
+_DENIED = re.compile(r"(?:\bnot|n['’]t|≠|\\neq?)[\s$({]*\Z", re.IGNORECASE)  # before a box
 _INITIAL = re.compile(
     r"(?:[::]|\A)[\s*(]*[A-Z]\.\Z"
     r"|(?:[::][\s*]*|[A-Z]\.\s?|(?!Option|Answer|Choice)[A-Z][a-z]+\s|\b(?:Sir|Dr|Mr|Mrs|Mt|St|Jan|Feb|Aug|Sept?|Oct|Nov|Dec|vs?)(?=\.))[A-Z]?\.\Z"
@@ -138,7 +139,7 @@ def _marked(sentence: str, asked: Asked) -> Statement | None:
     if not boxes:
         return None
     values = [(box[1] or "").strip() for box in boxes]
-    if not values[-1]:
+    if not values[-1] or _DENIED.search(sentence[: boxes[-1].start()]):
         return Statement(sentence, "")
     value = ", ".join(dict.fromkeys(values))
     if asked.kind == "choice":
