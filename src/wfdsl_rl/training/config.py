@@ -173,9 +173,7 @@ class TrainConfig(Table):
         """
         for key, value in self.trl.items():
             if key in FIXED:
-                raise UsageError(
-                    f"train.trl.{key} is fixed, so that an interrupted training resumes with the same samples"
-                )
+                raise UsageError(f"train.trl.{key} is fixed, so that a resumed training has the same samples")
             if key in OURS:
                 raise UsageError(f"train.trl.{key}: set {OURS[key]} instead")
             kind = _READ.get(key, type(value))

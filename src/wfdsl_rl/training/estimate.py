@@ -169,7 +169,9 @@ def _time_of(setup: Setup, name: str, calls: int, in_flight: int) -> StageTime:
     steps, completions = (1, stage.questions * stage.candidates) if is_sft else (stage.max_steps, stage.batch_size)
     runs, batches = completions * stage.executions, math.ceil(stage.questions / TOGETHER) if is_sft else 1
     if runs and not is_simulated(setup.pool):
-        per_minute = sum(entry.limits.requests_per_minute or math.inf for entry in setup.pool)
+        limits = [(each.limits.requests_per_minute, each.limits.tokens_per_minute) for each in setup.pool]
+        tokens = INPUT_TOKENS + OUTPUT_TOKENS
+        per_minute = sum(min(asked or math.inf, (spent or math.inf) / tokens) for asked, spent in limits)
         waited = max(_slowest_s(runs // batches, in_flight, calls), 60 * calls * runs / batches / per_minute)
         waiting_s = batches * min(waited, setup.train.deadline_s or math.inf)
     return StageTime(name, steps, runs, calls * runs, waiting_s)

@@ -143,12 +143,11 @@ def test_the_wait_is_that_for_the_slowest_workflow(dry_run: Any, concurrency: in
     assert base["waiting_s"] == pytest.approx(total / 1000, rel=0.15)
 
 
-def test_requests_per_minute_take_time_and_no_step_waits_longer_than_its_deadline(dry_run: Any) -> None:
-    Path("pool.toml").write_text(
-        '[[pool.workers]]\nname = "a"\nprovider = "openai"\nmodel = "a"\nbase_url = "http://127.0.0.1:9"\n'
-        "limits = { requests_per_minute = 96 }\n",
-        encoding="utf-8",
-    )
+def test_limits_per_minute_take_time_and_no_step_waits_longer_than_its_deadline(dry_run: Any) -> None:
+    about = 'provider = "openai"\nmodel = "a"\nbase_url = "http://127.0.0.1:9"\n'
+    limits = {"a": "requests_per_minute = 48", "b": "tokens_per_minute = 57600"}  # 48 calls of 1,200 tokens
+    workers = (f'[[pool.workers]]\nname = "{name}"\n{about}limits = {{ {each} }}\n' for name, each in limits.items())
+    Path("pool.toml").write_text("".join(workers), encoding="utf-8")
 
     sft = "train.stages.sft={kind='sft', rows='random', max_steps=16, prompts_per_step=16}"  # 4 batches of questions
     settings = ("pool.use=pool.toml", "train.stages.pools.pick=[]", "train.stages.recursion.pick=[]", sft)
