@@ -201,6 +201,8 @@ async def test_plug_ins_bring_pools_and_providers_and_may_list_the_names_of_pool
     assert {"family", "broken", "absent", "failing"} <= set(names)
     assert [name for name in names if name.startswith("listed")] == ["listed/easy", "listed/hard"]
     assert Pool.load("listed/hard").names == ("listed/hard",)
+    with pytest.raises(UsageError, match="failing_for_test"):
+        Pool([WorkerEntry(name="a", provider="failing", model="m")]).worker(0)
 
 
 @pytest.mark.usefixtures("plugin")
@@ -216,9 +218,3 @@ async def test_plug_ins_bring_pools_and_providers_and_may_list_the_names_of_pool
 def test_a_plug_in_that_brings_no_pool_is_named(name: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         Pool.load(name)
-
-
-@pytest.mark.usefixtures("plugin")
-def test_a_provider_that_fails_as_it_is_imported_is_named() -> None:
-    with pytest.raises(UsageError, match="failing_for_test"):
-        Pool([WorkerEntry(name="a", provider="failing", model="m")]).worker(0)
