@@ -10,7 +10,8 @@ rows are single calls, which are shorter.
 
 With `--stages`, the rows are those of a training on pools that are drawn at random, and on second rounds. A row finds
 the number of a worker by its name: `sums:birch 3 check hazel 5`, in a second round `sums:check hazel 5`, or `sums:keep`
-before three empty lists.
+before three empty lists. `--second-rounds` writes second rounds alone, each after one call: a short SFT on them lets
+second rounds vary again after a training on pools, so that GRPO can learn from them.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def sft_rows(per_kind: int, seed: int = 0, *, max_steps: int = MAX_STEPS) -> lis
     return rows
 
 
-def stage_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
+def stage_rows(per_kind: int, seed: int = 0, *, second_rounds: bool = False) -> list[dict[str, Any]]:
     """Rows of messages `prompt` and `completion` for a training in stages, kinds in turns.
 
     Each offers two to seven workers under shuffled numbers. Of four rows two are a first round; one has a first round
@@ -95,21 +96,24 @@ def stage_rows(per_kind: int, seed: int = 0) -> list[dict[str, Any]]:
     Args:
         per_kind: How many rows of each kind of question.
         seed: Which questions, workers and workflows.
+        second_rounds: Only second rounds, after first ones of one call.
     """
+    places, max_steps = ((2, 3), 1) if second_rounds else ((0, 1, 2, 3), MAX_STEPS)
     prompt, pool = Prompt.load(str(NAMED_PROMPT)), pools(NAME)
     series, rows = {kind: draw(kind, "train", seed) for kind in KINDS}, []
-    flows = {(kind, place): _workflows(kind, 4 * seed + place, MAX_STEPS) for kind in KINDS for place in range(4)}
+    flows = {(kind, place): _workflows(kind, 4 * seed + place, max_steps) for kind in KINDS for place in places}
     for turn, kind in product(range(per_kind), KINDS):
         rng, item = Random(f"stages/{seed}/{kind}/{turn}"), next(series[kind])
-        limit, workflow = next(flows[kind, turn % 4])
-        check = Workflow((Step(_worker(f"{kind}/{seed}/check", turn // 4), SUBTASKS["check"], ALL),))
+        cycle, place = turn // len(places), places[turn % len(places)]
+        limit, workflow = next(flows[kind, place])
+        check = Workflow((Step(_worker(f"{kind}/{seed}/check", cycle), SUBTASKS["check"], ALL),))
         listing = WorkerListing.of(pool, dict(enumerate(_offered(rng, (*workflow, *check)))))
         asked = list(prompt.ask(item.text, listing, max_steps=limit))
         said = _said(kind, listing.from_pool(workflow), listing.descriptions)
-        if turn % 4 > 1:
+        if place > 1:
             answer = Answer(0 if rng.random() < _RIGHT_FIRST else 1 + rng.randrange(len(item.wrong)))
             asked += [said, prompt.revise(text_of(answer, item), max_steps=limit, rounds_left=0)]
-            revision = listing.from_pool(check) if turn % 4 == 3 else Workflow(())
+            revision = listing.from_pool(check) if place == 3 else Workflow(())
             said = _said(kind, revision, listing.descriptions)
         rows.append({"prompt": asked, "completion": [said]})
     return rows
@@ -240,6 +244,7 @@ def write_start(
     seed: int = 0,
     max_steps: int = MAX_STEPS,
     stages: bool = False,
+    second_rounds: bool = False,
 ) -> None:
     """Write the model, unless it is there, and the rows; those of a training in stages if it is one.
 
@@ -251,10 +256,13 @@ def write_start(
     """
     folder.mkdir(parents=True, exist_ok=True)
     per_kind = per_kind or (2400 if stages else 896)
-    rows = stage_rows(per_kind, seed) if stages else sft_rows(per_kind, seed, max_steps=max_steps)
+    if stages or second_rounds:
+        rows = stage_rows(per_kind, seed, second_rounds=second_rounds)
+    else:
+        rows = sft_rows(per_kind, seed, max_steps=max_steps)
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (folder / "sft.jsonl").write_text("".join(lines), encoding="utf-8")
-    if not (folder / "model" / "config.json").is_file():
+    if not second_rounds and not (folder / "model" / "config.json").is_file():
         cut_model(folder / "model", layers, stage_rows(500) if stages else sft_rows(500))
 
 
@@ -267,6 +275,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-steps", type=int, default=MAX_STEPS, help="of a workflow at most (default: %(default)s)")
     parser.add_argument("--stages", action="store_true", help="rows with drawn pools and second rounds")
+    parser.add_argument("--second-rounds", action="store_true", help="rows of second rounds alone, after one call")
     args = parser.parse_args()
     write_start(
         args.folder,
@@ -275,6 +284,7 @@ def main() -> None:
         seed=args.seed,
         max_steps=args.max_steps,
         stages=args.stages,
+        second_rounds=args.second_rounds,
     )
 
 

@@ -66,6 +66,13 @@ def test_rows_of_stages_offer_some_workers_and_revise() -> None:
     assert {length for turn, length in first if turn < 2} == {1, 2, 3}
 
 
+def test_rows_of_second_rounds_alone_keep_or_check_one_call() -> None:
+    rows = stage_rows(2, second_rounds=True)
+    read = [wfdsl.analyze(row["completion"][0]["content"], pool=7, max_steps=1, recursion=True) for row in rows]
+    assert [each.passthrough for each in read] == [True] * len(KINDS) + [False] * len(KINDS)
+    assert {len(row["prompt"]) for row in rows} == {4}
+
+
 def test_rows_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     rows = sft_rows(1)
