@@ -157,9 +157,9 @@ def _named_entry(config: ConductorConfig, pool: Pool | None) -> tuple[WorkerEntr
     index = None if pool is None else pool.find(name)
     if pool is None or index is None:
         return model_entry(name, **given), _with_local_defaults(config) if name == LOCAL else config
-    for field in [each for each in ("base_url", "api_key_env") if each in given]:
+    if misplaced := [each for each in ("base_url", "api_key_env") if each in given]:
         raise UsageError(
-            f"conductor.{field} is for a model that is not in the pool, and {name!r} is a worker of it: "
+            f"conductor.{misplaced[0]} is for a model that is not in the pool, and {name!r} is a worker of it: "
             "name the server with the worker, as in --pool openai:MODEL@URL or in a pool file"
         )
     entry = pool.entry(index)
