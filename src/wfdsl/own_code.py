@@ -20,10 +20,10 @@ def file_of(text: str) -> Path | None:
     return None if found is None else Path(found["file"])
 
 
-def load_object(text: str) -> Any:
+def load_object(text: str, *, installed: bool = False) -> Any:
     """The object that `file.py:name` or `module:name` names.
 
-    A file is run once in a process, and can import the files beside it. Modules are found in the current folder, too.
+    Files run once in a process, and import those beside them. Modules may be in the current folder, unless installed.
 
     Raises:
         UsageError: the text has another form, there is no such file, module or name, or the code fails as it is run.
@@ -35,7 +35,7 @@ def load_object(text: str) -> Any:
     if file is not None and not file.is_file():
         raise UsageError(f"{text}: there is no file {file}")
     try:
-        if file is None:
+        if file is None and not installed:
             _find_also_in(Path.cwd())
         module = import_module(place) if file is None else _module_of_file(file.resolve())
     except Exception as error:

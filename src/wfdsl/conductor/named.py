@@ -228,8 +228,8 @@ def _with_provider(name: str) -> str:
     """`PROVIDER:MODEL`, also for a checkpoint's folder or a plug-in's name."""
     folder = name if name and Path(name).is_dir() else None
     head, slash, _ = name.partition("/")
-    if folder is None and slash:
-        folder = next((load_object(plugin.value)(name) for plugin in entry_points(group=PLUGIN_GROUP, name=head)), None)
+    plugins = entry_points(group=PLUGIN_GROUP, name=head) if folder is None and slash else ()
+    folder = next((load_object(plugin.value, installed=True)(name) for plugin in plugins), folder)
     if folder is not None:
         return f"{runtime_of(Path(folder))}:{folder}"
     provider, _, model = name.partition(":")
@@ -246,7 +246,7 @@ def _with_provider(name: str) -> str:
 def conductor_names() -> tuple[str, ...]:
     """The names of Conductors that come with plug-ins."""
     plugins = sorted(entry_points(group=PLUGIN_GROUP), key=lambda plugin: plugin.name)
-    return tuple(name for plugin in plugins for name in load_object(plugin.value).names())
+    return tuple(name for plugin in plugins for name in load_object(plugin.value, installed=True).names())
 
 
 def _changed(entry: WorkerEntry, given: Mapping[str, Any]) -> WorkerEntry:

@@ -71,7 +71,8 @@ def load_tasks(
         if format is not None or columns:
             raise UsageError(f"{name}: its tasks are generated, not read: leave out the format and the mapping")
         base, _, split = name.partition("@")
-        return cast("TaskSource", load_object(plugin.value))(base, limit or GENERATED, seed or 0, split=split)
+        source = cast("TaskSource", load_object(plugin.value, installed=True))
+        return source(base, limit or GENERATED, seed or 0, split=split)
     rows, split = _rows(name)
     if format is not None and format not in FORMATS:
         raise UsageError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")

@@ -382,7 +382,7 @@ def _named_pool(name: str) -> Pool:
     if shipped is not None:
         return parse_pool(shipped.read_text(encoding="utf-8"), f"{name}.toml")
     for plugin in entry_points(group=PLUGIN_GROUP, name=name.partition("/")[0]):
-        made = load_object(plugin.value)(name)
+        made = load_object(plugin.value, installed=True)(name)
         if not isinstance(made, Pool):
             raise UsageError(f'the plug-in for the pool "{name}" returned {type(made).__name__}, not a Pool')
         return made
@@ -395,7 +395,7 @@ def _named_pool(name: str) -> Pool:
 def _names_of(plugin: EntryPoint) -> tuple[str, ...]:
     """The names that a plug-in lists; its own where it lists none, or cannot be loaded, which using it will say."""
     try:
-        listed = getattr(load_object(plugin.value), "names", None)
+        listed = getattr(load_object(plugin.value, installed=True), "names", None)
     except UsageError:
         listed = None
     return (plugin.name,) if listed is None else tuple(listed())

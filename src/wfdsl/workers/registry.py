@@ -130,7 +130,7 @@ def build_worker(entry: WorkerEntry, open_workers: OpenWorkers) -> Worker:
             what = f'worker "{entry.name}" needs the package {error.name}: {install_command(_EXTRAS[error.name])}'
             raise UsageError(what) from error
     elif plugin := next(iter(entry_points(group=PLUGIN_GROUP, name=provider)), None):
-        build = load_object(plugin.value)
+        build = load_object(plugin.value, installed=True)
     else:
         check_provider(entry)
         given = "give the function to Pool.from_functions"
