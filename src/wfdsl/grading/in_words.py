@@ -1,4 +1,4 @@
-"""What is said in words, in signs and figures: numbers, fractions, times, roots, powers and intervals."""
+"""What is said in words, in signs and figures: numbers, fractions, times, roots and intervals."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _IN_WORDS = compiled(
 
 @lru_cache(maxsize=256)
 def in_signs(text: str) -> str:
-    """A sentence whose roots, powers, times and intervals in words are in signs, and its long numbers in figures."""
+    """A sentence whose roots, times and intervals in words are in signs, and its long numbers in figures."""
     text = in_figures(text, only_long=True)
     for form, spelled in _IN_WORDS:
         text = form.sub(spelled, text)
