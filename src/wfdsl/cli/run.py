@@ -101,6 +101,5 @@ def show_estimate(found: RunEstimate, *, names: Sequence[str] | None, as_json: b
     if found.pruned:
         print(f"left out, since they cannot change the answer: {', '.join(map(str, found.pruned))}")
     nested = any(step.conductor for step in found.steps)
-    why = "a Conductor decides what else is asked" if nested else "a worker has no prices or no max_tokens"
     calls, usd = f"{found.calls}{' and those of a Conductor' if nested else ''}", found.usd
-    print(f"calls: {calls}\ncost at most: {f'not known: {why}' if usd is None else dollars(usd)}")
+    print(f"calls: {calls}\ncost at most: {f'not known: {found.unpriced}' if usd is None else dollars(usd)}")

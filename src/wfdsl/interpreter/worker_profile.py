@@ -234,6 +234,12 @@ class RunEstimate:
         """US dollars at most, if each call succeeds at once; None: not known."""
         return total_usd(step.usd for step in self.steps)
 
+    @property
+    def unpriced(self) -> str:
+        """Why the dollars are not known, where they are not."""
+        nested = any(step.conductor for step in self.steps)
+        return "a Conductor decides what else is asked" if nested else "a worker has no prices or no max_tokens"
+
 
 def estimate(
     workflow: Workflow,
