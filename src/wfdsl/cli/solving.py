@@ -26,7 +26,7 @@ from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised, p
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_policy
-from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy, solved
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, origin_of
@@ -215,7 +215,7 @@ class _Batch:
             heard = listener_for(None, otel=self.args.otel, origin=solving.origin)
             asked_with: RunOptions = {**options, "run_id": self._run_id(own, question), "on_event": heard}
             try:
-                solution = await solving.policy.solve(question, solving.pool, **asked_with)
+                solution = await solved(solving.policy, question, solving.pool, **asked_with)
             except BudgetExhausted as error:
                 self.spent = advised(error, _AGAIN)
             except RunFailed as error:

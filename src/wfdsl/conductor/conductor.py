@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, cast
 
 from wfdsl.conductor.config import ConductorConfig, Effort
-from wfdsl.conductor.listing import WorkerListing, list_workers, offered_workers, shuffled_numbers
+from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
 from wfdsl.conductor.policy import ROOT, ROOT_WORKFLOW, Solution
 from wfdsl.conductor.prompt import Prompt, question_text
 from wfdsl.conductor.round_log import KEY, RoundLog
@@ -156,14 +156,6 @@ class Conductor:
         self._require_whole_pool()
         about = {"name": name, "description": description, "provider": "conductor"}
         return self.entry.model_copy(update=about), self
-
-    def listing(self, question: Question, pool: Pool) -> WorkerListing:
-        """The workers as the Conductor is shown them for a question.
-
-        Raises:
-            UsageError: no worker can be offered.
-        """
-        return list_workers(self.config, pool, question_text(question))
 
     async def __call__(self, call: Call) -> Reply:
         """Answer as a Conductor node: the question is the step's own messages. Outside of a run its model answers.
