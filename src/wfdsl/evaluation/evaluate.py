@@ -32,7 +32,7 @@ from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.estimate import estimate_solve
 from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy, solved
 from wfdsl.conductor.round_log import gave_up, node_gave_up
-from wfdsl.evaluation.manifest import begin_folder, kept_in, manifest_of
+from wfdsl.evaluation.manifest import kept_in, manifest_of
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, hash_of, named_tasks, task_hash
 from wfdsl.evaluation.workflow_statistics import is_computed
 from wfdsl.grading.code import shared_sandbox
@@ -91,9 +91,8 @@ async def evaluate(
     """
     tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
     what = replace(evaluation, options={**evaluation.options, "journal": journal, "budget": tracker})
-    if out is not None:
-        begin_folder(Path(out), manifest_of(evaluation))
-    with nullcontext() if out is None else kept_in(Path(out), evaluation.policies) as write:
+    kept = nullcontext() if out is None else kept_in(Path(out), evaluation.policies, manifest_of(evaluation))
+    with kept as write:
 
         def taken(trial: Trial) -> None:
             for take in filter(None, (write, keep)):
