@@ -144,21 +144,31 @@ def _questions(source: str) -> list[_Asked]:
         if str(own) in found:
             raise UsageError(f"{place}: has the id {own!r}, which another line has already; ids must be unique")
         found[str(own)] = own, question
+    if not found:
+        raise UsageError(f"{source}: holds no question")
     return list(found.values())
 
 
 def _before(target: str) -> tuple[dict[str, Question], Counter[str]]:
-    """What a file of answers holds already: answered questions by id, and how often a Conductor gave up on one."""
+    """What a file of answers holds already: answered questions by id, and how often a Conductor gave up on one.
+
+    Raises:
+        UsageError: it holds something else.
+    """
     answered: dict[str, Question] = {}
     given_up: Counter[str] = Counter()
     for line in Path(target).read_bytes().splitlines() if Path(target).is_file() else []:
         try:
             row = json.loads(line)
-        except ValueError:  # cut off when an earlier command was killed
-            continue
-        if row.get("answer") is not None:
-            answered[str(row.get("id"))] = row.get("question", "")
-        given_up[str(row.get("id"))] += row.get(_GIVEN_UP, False)
+        except ValueError:
+            row, begin = None, b'{"id": '
+            if begin.startswith(line[: len(begin)]):  # cut off when an earlier command was killed
+                continue
+        if not isinstance(row, dict) or not {"id", "question", "answer"} <= row.keys():
+            raise UsageError(f"--out {target} holds other lines than answers: name another file")
+        if row["answer"] is not None:
+            answered[str(row["id"])] = row["question"]
+        given_up[str(row["id"])] += row.get(_GIVEN_UP, False)
     return answered, given_up
 
 

@@ -16,6 +16,7 @@ from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Usage
 from wfdsl.render.notebook import DrawnRun
+from wfdsl.render.text import counted
 from wfdsl.settings import options_of
 from wfdsl.workers.pool import Pool
 
@@ -35,7 +36,7 @@ class Solution(DrawnRun):
     """The record of everything; for a Conductor its only step is the Conductor, and the rounds are nested in it."""
 
     def __repr__(self) -> str:
-        return f"Solution(answer={shortened(self.answer)}, {len(self.rounds)} rounds, run={self.run.id!r})"
+        return f"Solution(answer={shortened(self.answer)}, {counted(len(self.rounds), 'round')}, run={self.run.id!r})"
 
     def _to_draw(self) -> Run:
         return self.run

@@ -217,7 +217,7 @@ def kept_in(
             folder.mkdir(parents=True, exist_ok=True)
         lock, file = (folder / ".lock").open("a+"), path.open("ab")
     except OSError as error:
-        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
+        raise UsageError(f"{folder}: results cannot be written: {error.strerror}") from error
 
     def keep(trial: Trial) -> None:
         file.write(f"{trial.to_json()}\n".encode())
