@@ -268,8 +268,7 @@ def build_model(model: type[_M], fields: Mapping[str, Any], place: str) -> _M:
 
 def problem_in(error: ValueError) -> str:
     """The first problem of an object, with its key."""
-    key, reason = first_problem(error)
-    return f"{key}: {reason}" if key else reason
+    return ": ".join(filter(None, first_problem(error)))
 
 
 def first_problem(error: Any) -> tuple[str, str]:
@@ -278,7 +277,7 @@ def first_problem(error: Any) -> tuple[str, str]:
     `error` is pydantic's ValidationError, a ValueError: to name it would import pydantic where nothing needs it.
     """
     first = error.errors(include_url=False, include_context=False)[0]
-    reason, got = "is missing" if first["type"] == "missing" else in_plain_words(first["msg"]), first["input"]
+    reason, got = in_plain_words(first["msg"]), first["input"]
     shown = f" (got {got})" if got is None or isinstance(got, bool | int | float) else ""
     return ".".join(map(str, first["loc"])), f"{reason}{shown[:60]}"
 
@@ -293,6 +292,7 @@ def in_plain_words(message: str) -> str:
 
 
 _PLAIN: Final = {
+    "Field required": "is missing",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
     "a integer": "a whole number",
