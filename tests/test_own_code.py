@@ -31,6 +31,10 @@ class Once:
     async def solve(self, question, pool, **options):
         return await WorkflowPolicy(Workflow((Step(0, "Answer."),))).solve(question, pool, **options)
 
+class Silent:
+    async def solve(self, question, pool, **options):
+        return "four"
+
 def strict(task, text):
     return text == task.gold
 """
@@ -60,6 +64,13 @@ def test_functions_are_workers_and_a_policy_of_ones_own_answers(wfdsl: Command, 
     for command in commands:
         done = wfdsl(*command, "--quiet")
         assert (done.code, done.out) == (0, "four\n"), done.err
+
+
+@pytest.mark.parametrize("command", [("solve", "?", "--conductor"), ("eval", "--tasks", "tasks.jsonl", "--policy")])
+def test_a_policy_that_gives_no_solution_is_named(wfdsl: Command, command: tuple[str, ...]) -> None:  # noqa: F811
+    done = wfdsl(*command, "mine.py:Silent", "--pool", "mine.py:pool")
+
+    assert (done.code, "Silent.solve" in done.err, "four" in done.err) == (2, True, True)
 
 
 def test_an_evaluation_has_workers_policy_and_grader_of_ones_own(wfdsl: Command) -> None:  # noqa: F811

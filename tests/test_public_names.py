@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -167,6 +168,23 @@ def test_parse_gives_the_workflow_and_does_not_take_three_empty_lists_for_a_work
     assert wfdsl.parse(TEXT) == Workflow.from_lists(*LISTS)
     with pytest.raises(WorkflowError, match="empty-workflow"):
         wfdsl.parse(EMPTY)
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: wfdsl.Task(id="a", question="2 + 2?"), "Task: gold"),
+        (lambda: wfdsl.WorkerEntry(name="a", provider="openai", limits={"concurrency": 0}), "limits.concurrency"),
+        (lambda: wfdsl.CheckConfig(max_steps=0), "max_steps"),
+        (lambda: wfdsl.analyze(TEXT, form="foo"), "foo"),  # type: ignore[arg-type]
+        (lambda: wfdsl.load("a\0b"), "null"),
+    ],
+)
+def test_what_cannot_be_used_is_a_usage_error_of_one_line(call: Callable[[], Any], named: str) -> None:
+    with pytest.raises(wfdsl.UsageError, match=named) as caught:
+        call()
+
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("form", ["completion", "wf"])

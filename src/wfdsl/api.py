@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from wfdsl.errors import UsageError
 from wfdsl.files import read_stream
@@ -54,12 +54,6 @@ class Checked(Drawn):
         """The picture that a notebook shows, where there is a workflow."""
         return None if self.workflow is None else Drawn._repr_svg_(self)
 
-    def _panel(self, options: Any) -> Any:
-        return self._to_draw()._panel(options)
-
-    def _page(self, options: Any) -> Any:
-        return self._to_draw()._page(options)
-
     def _to_draw(self) -> Workflow:
         if self.workflow is None:
             raise UsageError(f"{self.source.name} holds no valid workflow to draw; see its diagnostics")
@@ -101,11 +95,11 @@ def analyze(
         options: fields of `CheckConfig`, instead of those of `config`; names and tags are looked up in `pool`.
 
     Raises:
-        UsageError: it is not a text, an option is outside its limits, a parameter that the file does not have, or a
-            value of the wrong type for one.
+        UsageError: it is not a text, there is no such form, an option is outside its limits, a parameter that the file
+            does not have, or a value of the wrong type for one.
     """
     _require_text(text)
-    is_file = form == "wf"
+    is_file = _is_of_files(form)
     config = changed(config or (_OF_FILES if is_file else _DEFAULT), options)
     source = Source(text, name or ("workflow.wf" if is_file else "completion"))
     if len(text) > config.max_chars:
@@ -149,6 +143,12 @@ def _require_text(text: object) -> None:
     if isinstance(text, PathLike):
         raise UsageError(f"text must be a str (got the path {str(text)!r}): write wfdsl.load(FILE)")
     raise UsageError(f"text must be a str (got {type(text).__name__})")
+
+
+def _is_of_files(form: str) -> bool:
+    if form not in get_args(Form):
+        raise UsageError(f'form must be "completion" or "wf" (got {form!r:.60})')
+    return form == "wf"
 
 
 def _checked(source: Source, tree: WorkflowTree, found: list[Diagnostic], config: CheckConfig) -> Checked:
@@ -234,8 +234,9 @@ def dumps(workflow: Workflow, form: Form = "completion") -> str:
 
     Raises:
         WorkflowError: the completion form cannot say it (an unresolved worker, a depth of its own).
+        UsageError: there is no such form.
     """
-    if form == "wf":  # completions do not need the one, nor files the other
+    if _is_of_files(form):  # completions do not need the one, nor files the other
         from wfdsl.language.file_printer import print_file as printed  # noqa: PLC0415
     else:
         from wfdsl.language.completion import print_completion as printed  # noqa: PLC0415
@@ -257,5 +258,6 @@ def read_text(path: str | PathLike[str], *, max_chars: int = MAX_CHARS) -> str |
     try:
         with Path(path).open("rb") as file:
             return read_stream(file, str(path), max_chars)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{path}: cannot be read: {why.lower()}") from error

@@ -42,7 +42,6 @@ if TYPE_CHECKING:  # start-up time: the flags of a command are made of these tab
     from wfdsl.interpreter.running import RunOptions
     from wfdsl.workers.pool import Pool
 
-DEFAULT_POOL: Final = "local"
 _USE: Final = "pool.use"
 _PROVIDERS_OF_PATHS: Final = ("local", "transformers")
 """`PROVIDER:PATH` is a path, too."""
@@ -189,13 +188,13 @@ class Experiment:
     train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The trainer's table, unchanged."""
 
-    def with_pool(self, default: str = DEFAULT_POOL) -> tuple[Pool, str | None]:
-        """The workers and their name; the default pool if nothing names any."""
+    def with_pool(self) -> tuple[Pool, str | None]:
+        """The workers and their name; the pool `local` if nothing names any."""
         if self.pool is not None:
             return self.pool, self.pool_name
         from wfdsl.workers.pool import Pool  # noqa: PLC0415  (start-up time)
 
-        return Pool.load(default), default
+        return Pool.load("local"), "local"
 
     def require_pool(self) -> Pool:
         """The workers, where there is no default.

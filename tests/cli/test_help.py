@@ -17,11 +17,13 @@ from wfdsl_rl.cli import train
 TRAIN_PARTS = {"export": train._export_parser(), "strategies": train._strategies_parser()}
 
 
+def command(*words: str) -> argparse.ArgumentParser:
+    return list(with_actions(_parser([*words])))[1 + list(COMMANDS).index(words[0])]
+
+
 def parsers() -> Iterator[argparse.ArgumentParser]:
-    tops = [_parser([name]).chosen for name in COMMANDS]
-    tops += [_parser(["serve", "--score"]).chosen, train._parser(), *TRAIN_PARTS.values()]
-    for top in tops:
-        assert top is not None
+    tops = [command(name) for name in COMMANDS]
+    for top in [*tops, command("serve", "--score"), train._parser(), *TRAIN_PARTS.values()]:
         yield from with_actions(top)
 
 
@@ -75,7 +77,7 @@ def test_the_usage_is_one_line_and_each_thing_has_one_name(parser: argparse.Argu
 
 @pytest.mark.parametrize("name", ["run", "solve", "check", "eval"])
 def test_options_of_one_kind_stand_together(name: str) -> None:
-    text = _parser([name]).chosen.format_help()  # type: ignore[union-attr]
+    text = command(name).format_help()
 
     assert text.index("\ninput:\n") < text.index("\nworkers and configuration:\n") < text.index("\nexamples:\n")
 

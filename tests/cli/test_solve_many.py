@@ -220,6 +220,7 @@ def test_the_same_command_goes_on_after_its_process_ended(chat: Chat, ending: si
         ('{"question": "a", "id": 1}\n{"question": "b", "id": "1"}\n', "in.jsonl:2: has the id '1'"),
         ('{"question": "a"}\nnope\n', "in.jsonl:2: is not JSON"),
         ("[1]\n", "in.jsonl:1: is not a JSON object"),
+        ("\n", "in.jsonl: holds no question"),
         ('{"question": "' + "a" * (1 << 24) + '"}', "in.jsonl:1: is longer than 16 MiB"),
     ],
 )
@@ -239,6 +240,8 @@ def test_a_file_of_questions_that_cannot_be_used_says_where(
         ("in.jsonl", "./in.jsonl"),
         ("in.jsonl", "."),
         ("in.jsonl", "in.jsonl/x"),
+        ("in.jsonl", "pool.toml"),
+        ("in.jsonl", "odd.jsonl"),
         ("missing.jsonl", "out.jsonl"),
         (".", "out.jsonl"),
         ("pool.toml.gz", "out.jsonl"),
@@ -247,6 +250,7 @@ def test_a_file_of_questions_that_cannot_be_used_says_where(
 def test_files_that_cannot_be_used_are_named(source: str, target: str, capsys: pytest.CaptureFixture[str]) -> None:
     ask({"question": "a"})
     Path("pool.toml.gz").write_text("no")
+    Path("odd.jsonl").write_text("[1]\n")
 
     code = main(["solve", "--from", source, "--out", target, "--conductor", "vote.wf", "--pool", "pool.toml"])
 
@@ -259,7 +263,7 @@ def test_files_that_cannot_be_used_are_named(source: str, target: str, capsys: p
 def test_an_answer_that_was_cut_off_counts_for_nothing() -> None:
     ask({"question": "a", "id": "x1"}, {"question": "b"}, {"question": "c", "id": 9})
     Path("out.jsonl").write_bytes(
-        b'{"id": "x1", "question": "a", "answer": "x"}\n{"id": 2, "question": "b", "answer": null}\n\xff{"id'
+        b'{"id": "x1", "question": "a", "answer": "x"}\n{"id": 2, "question": "b", "answer": null}\n{"id'
     )
 
     assert solve(conductor="vote.wf") == 0

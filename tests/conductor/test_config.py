@@ -78,7 +78,7 @@ def test_keyword_arguments_replace_options_of_the_configuration_and_others_are_r
     config = ConductorConfig(reasks=0, max_rounds=3)
 
     assert Conductor(ScriptedWorker([]), config=config, max_rounds=1).config == replace(config, max_rounds=1)
-    with pytest.raises(TypeError, match="max_round"):
+    with pytest.raises(UsageError, match="max_round"):
         Conductor(ScriptedWorker([]), max_round=1)
 
 

@@ -12,6 +12,7 @@ import pytest
 from tests.interpreter.toy_workers import always, on_test_clock, pool_of
 from wfdsl import Budget, BudgetExhausted, Pool, Run, RunFailed, Step, UsageError, Workflow
 from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.listing import list_workers
 from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
 from wfdsl.testing import ScriptedWorker
 
@@ -293,7 +294,7 @@ async def test_a_worker_without_its_key_is_noticed_before_the_conductor_is_asked
 async def test_shuffled_indices_are_mapped_back_in_calls_and_trace(chat: Chat) -> None:
     conductor = chat.conductor(lists([0, 1, 2], [[], [], "all"]), max_rounds=0, shuffle=True, seed=4)
     pool = chat.pool()
-    true = conductor.listing("Why?", pool).pool_indices
+    true = list_workers(conductor.config, pool, "Why?").pool_indices
 
     solution = await conductor.solve("Why?", pool)
 
@@ -306,7 +307,7 @@ async def test_a_default_workflow_stands_in_the_conversation_in_the_conductor_s_
     default = Workflow((Step(0, "Just answer."),))
     conductor = chat.conductor("no", EMPTY, reasks=0, default=default, shuffle=True, seed=4)
     pool = chat.pool()
-    (shown,) = (shown for shown, true in conductor.listing("Why?", pool).pool_indices.items() if true == 0)
+    (shown,) = (shown for shown, true in list_workers(conductor.config, pool, "Why?").pool_indices.items() if true == 0)
 
     solution = await conductor.solve("Why?", pool)
 

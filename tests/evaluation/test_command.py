@@ -78,7 +78,7 @@ def test_an_evaluation_writes_its_folder_and_prints_its_table(home: Path, capsys
     assert "| worker:ann | 50.0 ± 32.7 |" in out
     assert "| worker:bob | 100.0 ± 17.8 |" in out
     assert "simulated" in out
-    assert {path.name for path in (home / "out").iterdir()} == {"manifest.json", "results.jsonl", "summary.json"}
+    assert {path.name for path in (home / "out").glob("[!.]*")} == {"manifest.json", "results.jsonl", "summary.json"}
     assert len(results(home)) == 20
 
 

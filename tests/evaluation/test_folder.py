@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,10 @@ import pytest
 from tests.evaluation.toys import ONE, TWO, evaluation, pool_of, tasks, trial
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import WorkflowPolicy
-from wfdsl.errors import UsageError
+from wfdsl.errors import RunInUse, UsageError
 from wfdsl.evaluation.manifest import (
     FIT_COSTS,
     FitCost,
-    begin_folder,
     description_of,
     kept_in,
     manifest_of,
@@ -41,12 +41,17 @@ def fitted(cost: FitCost | None) -> Any:
     return SimpleNamespace(fit_cost=cost)
 
 
-def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+def test_an_evaluation_begins_in_a_folder_of_its_own_on_which_one_process_works(tmp_path: Path) -> None:
     written = manifest(evaluation(POOL))
 
-    begin_folder(tmp_path, written)
+    with kept_in(tmp_path / "new", {}, written) as keep:
+        keep(trial())
+        with pytest.raises(RunInUse, match=str(os.getpid())), kept_in(tmp_path / "new", {}):
+            pass
 
-    assert read_manifest(tmp_path) == json.loads(json.dumps(written))
+    assert read_manifest(tmp_path / "new") == json.loads(json.dumps(written))
+    with pytest.raises(UsageError, match="holds an evaluation"), kept_in(tmp_path / "new", {}, written):
+        pass
 
 
 def test_an_evaluation_may_be_resumed_with_other_limits_and_descriptions_of_workers(tmp_path: Path) -> None:

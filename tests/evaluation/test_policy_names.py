@@ -9,14 +9,14 @@ import pytest
 
 from tests.evaluation.baselines.toys import staff
 from tests.evaluation.baselines.toys import tasks as toy_tasks
-from tests.evaluation.toys import pool_of
+from tests.evaluation.toys import policy_of, pool_of
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.baseline import MajorityVote, alone
 from wfdsl.evaluation.manifest import description_of
-from wfdsl.evaluation.policy_names import BASELINES, policies_of, policy_of
+from wfdsl.evaluation.policy_names import BASELINES, policies_of
 from wfdsl.language.diagnostics import WorkflowError
 from wfdsl.tasks.task import save_tasks
 from wfdsl.workers.entry import WorkerEntry
@@ -168,7 +168,6 @@ def test_baselines_ask_no_conductors() -> None:
         ("consensus:n=0", "at least 1"),
         ("consensus:n=many", "whole number"),
         ("random-router:seed=-1", "at least 0"),
-        ("majority-vote:n=1/2", "several"),
         ("knn-router:validation=nowhere.jsonl", "nowhere.jsonl"),
         ("openai:", "openai:"),
         ("nowhere.wf", "nowhere.wf"),

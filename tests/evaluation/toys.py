@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from wfdsl.cli.main import main as wfdsl
-from wfdsl.conductor.policy import WorkflowPolicy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy
 from wfdsl.evaluation.evaluate import evaluate
+from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.trials import Evaluation, Trial
 from wfdsl.grading.verdict import Verdict
 from wfdsl.language.workflow import Step, Workflow
@@ -23,6 +24,11 @@ TWO = Workflow((Step(0, "Solve."), Step(1, "Check.", "all")))
 def wfdsl_eval(words: Sequence[str]) -> int:
     """The exit code of `wfdsl eval`."""
     return wfdsl(["eval", *words])
+
+
+def policy_of(name: str, pool: Pool) -> Policy:
+    [policy] = policies_of([name], pool).values()
+    return policy
 
 
 def trial(policy: str = "p", task: str = "t", outcome: Any = "right", **more: Any) -> Trial:

@@ -36,8 +36,7 @@ CALL_USD = 18e-6
 class Clock:
     """A clock that stands."""
 
-    def __init__(self) -> None:
-        self.now = 10 * DAY_S  # 1970-01-11, 00:00 UTC
+    now = 10 * DAY_S  # 1970-01-11, 00:00 UTC
 
     def __call__(self) -> float:
         return self.now
@@ -51,10 +50,6 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def caller(**limits: Any) -> Caller:
     return Caller("ann", KeyLimits(hash="0" * 64, **limits))
-
-
-def bearer(key: str) -> str:
-    return f"Bearer {key}"
 
 
 def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: Path) -> None:  # noqa: F811
@@ -74,7 +69,7 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
     assert "usd 5.0, per month" in listed.out
     assert [(row["name"], row["usd"]) for row in rows] == [("ann", 5.0), ("b-2", 0.0)]
     assert "hash" not in rows[0]
-    found = ApiKeys(str(file), print).caller(bearer(key))
+    found = ApiKeys(str(file), print).caller(f"Bearer {key}")
     assert found.limits is not None
     assert (found.name, found.limits.usd, found.limits.expires) == ("ann", 5.0, "2100-01-31")
 
@@ -106,16 +101,20 @@ def test_what_is_wrong_with_a_command_on_keys_is_said(
     assert said in done.err
 
 
-def test_a_revoked_key_is_refused_at_once_and_the_others_are_not(tmp_path: Path) -> None:
-    path = str(tmp_path / "keys.toml")
-    first, second = make_key(path, "ann", {}), make_key(path, "bob", {"usd": 1.0})
-    keys = ApiKeys(path, print)
-    revoke_key(path, "ann")
-    third = make_key(path, "cid", {})
+def test_a_revoked_key_is_refused_at_once_and_all_else_in_the_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    first, second = make_key(str(path), "ann", {}), make_key(str(path), "bob", {"usd": 1.0})
+    path.write_text(f"# of the lab\n{path.read_text()}".replace("\n[bob]", "\n# on leave\n[bob]"))
+    keys = ApiKeys(str(path), print)
+    revoke_key(str(path), "ann")
+    third = make_key(str(path), "cid", {})
 
     with pytest.raises(ApiError, match="not accepted"):
-        keys.caller(bearer(first))
-    assert [keys.caller(bearer(key)).name for key in (second, third)] == ["bob", "cid"]
+        keys.caller(f"Bearer {first}")
+    assert [keys.caller(f"Bearer {key}").name for key in (second, third)] == ["bob", "cid"]
+    assert [line for line in path.read_text().splitlines() if line[:1] in ("#", "[")] == [
+        *("# of the lab", "# on leave", "[bob]", "[cid]")
+    ]
 
 
 @pytest.mark.parametrize("broken", ["[ann", None])
@@ -129,7 +128,7 @@ async def test_no_key_is_accepted_while_their_file_cannot_be_read(tmp_path: Path
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x/") as client:
         for content in (text, broken, text):
             path.unlink() if content is None else path.write_text(content)
-            reply = await client.get("v1/models", headers={"Authorization": bearer(key)})
+            reply = await client.get("v1/models", headers={"Authorization": f"Bearer {key}"})
             found.append((reply.status_code, (await client.get("ready")).json()["status"]))
 
     assert found == [(200, "starting"), (503, "keys_unreadable"), (200, "starting")]
@@ -141,10 +140,10 @@ async def test_a_key_that_has_expired_is_refused(tmp_path: Path) -> None:
     key = make_key(str(tmp_path / "keys.toml"), "ann", {"expires": "1970-01-12"})
     keys = ApiKeys(str(tmp_path / "keys.toml"), print, clock=clock)
 
-    assert keys.caller(bearer(key)).name == "ann"
+    assert keys.caller(f"Bearer {key}").name == "ann"
     clock.now += DAY_S
     with pytest.raises(ApiError) as caught:
-        keys.caller(bearer(key))
+        keys.caller(f"Bearer {key}")
     assert (caught.value.status, caught.value.code) == (401, "api_key_expired")
 
 
@@ -222,7 +221,7 @@ def test_servers_on_one_home_never_exceed_a_key_s_budget_together(
         if kill and number == REQUESTS // 4:
             servers[-1].process.send_signal(signal.SIGKILL)
         body: Any = {"model": "two", "messages": [{"role": "user", "content": f"Why {number}?"}]}
-        address, headers = f"{servers[number % len(servers)].url}/chat/completions", {"Authorization": bearer(key)}
+        address, headers = f"{servers[number % len(servers)].url}/chat/completions", {"Authorization": f"Bearer {key}"}
         try:
             return httpx2.post(address, json=body, headers=headers, timeout=120, verify=False).status_code
         except httpx2.TransportError:

@@ -85,7 +85,7 @@ def custom(file: Path, grader: str, *golds: str) -> str:
     ("verdict", "golds", "begin", "end"),
     [
         ("text == 'yes'", ("yes", "no", ""), "no: wrong: ", "3 tasks: 1 right, 1 wrong, 1 without gold\n"),
-        ("True", ("1",), "1: accepts a wrong answer", "1 tasks: 1 accepts a wrong answer\n"),
+        ("True", ("1",), "1: accepts a wrong answer", "1 task: 1 accepts a wrong answer\n"),
     ],
 )
 def test_check_names_gold_answers_that_are_judged_wrong_and_graders_that_accept_wrong_ones(

@@ -222,7 +222,7 @@ async def test_the_query_of_a_base_url_comes_after_the_path(kind: str) -> None:
     ],
 )
 def test_a_base_url_with_a_secret_or_that_cannot_be_right_is_refused_without_being_shown(url: str) -> None:
-    with pytest.raises(ValueError, match=r"looks like a secret|password|not a URL|twice") as refused:
+    with pytest.raises(UsageError, match=r"looks like a secret|password|not a URL|twice") as refused:
         WorkerEntry(name="w", provider="openai", model="m", base_url=url)
 
     assert KEYS[1] not in _everything_about(refused.value)

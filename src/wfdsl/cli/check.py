@@ -18,6 +18,7 @@ from wfdsl.cli.output import INVALID, OK, print_json, reported_error
 from wfdsl.errors import UsageError
 from wfdsl.language.check import DEFAULT_MAX_STEPS, CheckConfig
 from wfdsl.language.diagnostics import as_json, summary
+from wfdsl.render.text import counted
 from wfdsl.settings import did_you_mean
 
 if TYPE_CHECKING:  # start-up time: only --pool needs it
@@ -111,10 +112,7 @@ def _print_text(checked: Checked) -> None:
     if not checked.ok:
         print(f"{checked.source.name}: {counts}")
         return
-    what = "keeps the previous response"
-    if checked.workflow is not None:
-        steps = len(checked.workflow)
-        what = f"{steps} step{'s' if steps != 1 else ''}"
+    what = "keeps the previous response" if checked.workflow is None else counted(len(checked.workflow), "step")
     print(f"{checked.source.name}: ok, {what}{f', {counts}' if counts else ''}")
 
 

@@ -55,11 +55,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _configure_examples(add_action(actions, "examples", _examples))
 
 
-def execute(args: argparse.Namespace) -> int:
-    """Do what the action says."""
-    return int(args.act(args))
-
-
 def _configure_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE|NAME", help="where to choose from")
     parser.add_argument(
@@ -129,7 +124,7 @@ def _convert(args: argparse.Namespace) -> int:
         for task in tasks:
             print(task_line(task))
     else:
-        print(f"{save_tasks(args.out, tasks)} tasks -> {args.out}", file=sys.stderr)
+        print(f"{counted(save_tasks(args.out, tasks), 'task')} -> {args.out}", file=sys.stderr)
     return OK
 
 
@@ -152,8 +147,8 @@ def _select(args: argparse.Namespace) -> int:
     out, kept = (
         ", ".join(f"{name} {count}" for name, count in made[part].items()) or "none" for part in ("left_out", "chosen")
     )
-    print(f"{len(candidates)} candidates; left out: {out}; chosen: {kept}", file=sys.stderr)
-    print(f"{len(mix.tasks)} tasks -> {args.out}, manifest -> {path}", file=sys.stderr)
+    print(f"{counted(len(candidates), 'candidate')}; left out: {out}; chosen: {kept}", file=sys.stderr)
+    print(f"{counted(len(mix.tasks), 'task')} -> {args.out}, manifest -> {path}", file=sys.stderr)
     return OK
 
 
@@ -167,14 +162,14 @@ def _check(args: argparse.Namespace) -> int:
         gold = shorten(task.gold, width=_GOLD_CHARS, measure=len)
         print(f"{task.id}: {found}: gold {gold!r}: {verdict.reason or 'no reason given'}")
     counts = ", ".join(f"{count} {outcome}" for outcome, count in checked.items() if count)
-    print(f"{len(tasks)} tasks: {counts}")
+    print(f"{counted(len(tasks), 'task')}: {counts}")
     if checked["wrong"] or checked["accepts a wrong answer"]:
         return WRONG
     return UNJUDGED if checked["unjudged"] else OK
 
 
 def _examples(_args: argparse.Namespace) -> int:
-    """List the sets of few-shot examples for Conductors, with the shapes of their workflows; show and extract some."""
+    """List the sets of few-shot examples for Conductors, with the shapes of their workflows."""
     from wfdsl.conductor.examples import load_examples, shipped_sets
     from wfdsl.graph import graph_of
 

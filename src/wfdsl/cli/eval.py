@@ -20,7 +20,7 @@ from wfdsl.cli.options import (
     count,
     group,
 )
-from wfdsl.cli.task_options import add_answer_format_option, add_task_options
+from wfdsl.cli.task_options import add_task_options
 from wfdsl.conductor.config import ConductorConfig
 from wfdsl.errors import UsageError
 from wfdsl.experiment import GradingSettings, RunSettings
@@ -76,10 +76,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser)
     add_protocol_option(parser)
     add_task_options(parser)
-    add_answer_format_option(parser)
-    group(parser, INPUT).add_argument(
-        "--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)"
+    asked.add_argument(
+        "--answer-format",
+        metavar="TEXT",
+        help="the form that answers are asked for (default: by kind, nothing with --protocol paper; '' for nothing)",
     )
+    asked.add_argument("--repeats", type=count, default=1, metavar="N", help="runs of each task (default: 1)")
     runs = parser.add_argument_group("runs")
     runs.add_argument(
         "--no-seed", action="store_true", help="send no seed: workers draw as they like (default: the seed 0)"

@@ -8,11 +8,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -25,7 +25,7 @@ from wfdsl.cli.task_options import tasks_of
 from wfdsl.errors import UsageError
 from wfdsl.evaluation.baselines.fitting import Fitted
 from wfdsl.evaluation.evaluate import estimate_policies, estimate_text, evaluate
-from wfdsl.evaluation.manifest import begin_folder, is_simulated, kept_in, manifest_of, read_manifest, require_same
+from wfdsl.evaluation.manifest import is_simulated, kept_in, manifest_of, read_manifest, require_same
 from wfdsl.evaluation.policy_names import policies_of
 from wfdsl.evaluation.report import Report, read_report, write_summaries
 from wfdsl.evaluation.trials import Evaluation, Trial, read_trials, spent_on
@@ -59,7 +59,6 @@ def execute(args: argparse.Namespace) -> int:
     if not args.no_plots:
         require_packages("the plot, which --no-plots leaves out,", ["matplotlib"], "eval")
     folder = Path(args.out or time.strftime("eval-%Y%m%d-%H%M%S"))
-    evaluation = _begun(evaluation, folder, args)
     again = f"wfdsl eval --resume {folder}"
     try:
         stopped = _evaluate(evaluation, folder, args, experiment, f"to continue: {again}")
@@ -86,12 +85,14 @@ def execute(args: argparse.Namespace) -> int:
 
 def _evaluate(evaluation: Evaluation, folder: Path, args: argparse.Namespace, experiment: Experiment, hint: str) -> str:
     """Evaluate what is left; why it stopped early, and empty if every trial has its result."""
-    settled = {key: trial for key, trial in read_trials(folder).items() if trial.judged}
+    evaluation, manifest = _begun(evaluation, folder, args)
     on_ray, keeps_calls = args.engine == "ray", experiment.run.journal
-    if on_ray and settled.keys() >= set(evaluation.trials()):
-        return ""  # a cluster would be started for nothing
-    shown = _progress(evaluation, settled.values(), experiment.budget.usd, quiet=args.quiet)
-    with kept_in(folder, evaluation.policies) as write, shown as show:
+    with ExitStack() as opened:
+        write = opened.enter_context(kept_in(folder, evaluation.policies, manifest))
+        settled = {key: trial for key, trial in read_trials(folder).items() if trial.judged}
+        if on_ray and settled.keys() >= set(evaluation.trials()):
+            return ""  # a cluster would be started for nothing
+        show = opened.enter_context(_progress(evaluation, settled.values(), experiment.budget.usd, quiet=args.quiet))
 
         def keep(trial: Trial) -> None:
             write(trial)
@@ -147,19 +148,18 @@ def _require_no_money(evaluation: Evaluation, experiment: Experiment) -> None:
         )
 
 
-def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> Evaluation:
-    """Write the manifest of a new evaluation; or give the resumed one its id.
+def _begun(evaluation: Evaluation, folder: Path, args: argparse.Namespace) -> tuple[Evaluation, dict[str, Any] | None]:
+    """The manifest of a new evaluation; or the resumed one with its id.
 
     Raises:
-        UsageError: the folder holds an evaluation already, or with --resume a different one.
+        UsageError: the folder holds a different evaluation than the one that is to be resumed.
     """
     now = manifest_of(evaluation, task_sources=args.tasks, command=args.words)
-    if args.resume:
-        before = read_manifest(folder)
-        require_same(before, now, folder)
-        return replace(evaluation, id=before["id"])
-    begin_folder(folder, now)
-    return evaluation
+    if not args.resume:
+        return evaluation, now
+    before = read_manifest(folder)
+    require_same(before, now, folder)
+    return replace(evaluation, id=before["id"]), None
 
 
 def _print_report(report: Report, args: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """The `wfdsl` command: its sub-commands.
 
-A sub-command is a module of this package with `configure(parser)` and `execute(args) -> int`. Only the one that is
-asked for is imported, so that start-up stays short.
+A sub-command is a module of this package with `configure(parser)` and `execute(args) -> int`, unless all of it are
+actions (`options.add_action`). Only the one that is asked for is imported, so that start-up stays short.
 """
 
 from __future__ import annotations
@@ -47,13 +47,15 @@ def _run(arguments: list[str]) -> int:
     if args.command is None:
         _parser([]).print_help(sys.stderr)
         return USAGE
-    return reported(f"wfdsl {args.command}", lambda: int(_module(args.command, arguments).execute(args)))
+    execute = getattr(_module(args.command, arguments), "execute", None) or args.act
+    return reported(f"wfdsl {args.command}", lambda: int(execute(args)))
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options of a command line; `words` is what follows the command."""
     parser = _parser(arguments)
-    args, left = parser.parse_known_args(arguments)
+    args = argparse.Namespace()
+    _, left = parser.parse_known_args(arguments, args)
     if left:
         _take_question(args, left, parser)
     args.words = arguments[arguments.index(args.command) + 1 :] if args.command else []
@@ -97,7 +99,6 @@ def _parser(arguments: list[str]) -> Parser:
             own = commands.add_parser(name, help=summary, description=module.__doc__)
             module.configure(own)
             complete(own, module.EXAMPLES)
-            parser.chosen = own
         else:
             commands.add_parser(name, help=summary, add_help=False)
     return parser

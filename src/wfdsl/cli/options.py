@@ -57,18 +57,23 @@ INPUT, WORKERS, OUTPUT = "input", "workers and configuration", "output"
 class Parser(argparse.ArgumentParser):
     """Says in one line what is wrong with the arguments, instead of printing the usage."""
 
-    chosen: argparse.ArgumentParser | None = None
-    """The parser of the command that is called, which does not report unknown arguments itself."""
+    latest: argparse.ArgumentParser
+    """The parser that was used last: of the command or action that is called, which leaves unknown arguments over."""
 
     def __init__(self, **options: Any) -> None:
         width = terminal_width() - 2  # as argparse says, which imports shutil for it
         super().__init__(formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width), **options)
 
+    def parse_known_args(self, *given: Any, **options: Any) -> tuple[Any, list[str]]:
+        """Parse, and be known as the latest parser."""
+        Parser.latest = self
+        return super().parse_known_args(*given, **options)
+
     def error(self, message: str) -> NoReturn:
         """End with what is wrong."""
         from wfdsl.settings import closest
 
-        own = self.chosen or self
+        own = Parser.latest
         unknown = message.removeprefix(UNKNOWN)
         known = [option for action in own._actions for option in action.option_strings]
         near = closest(unknown.split()[0].partition("=")[0], known) if unknown != message else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -51,9 +52,10 @@ def reported(program: str, work: Callable[[], int], *, on_interrupt: str = "inte
     except WfdslError as error:
         return reported_error(program, error)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno != errno.ENOSPC:
             raise
-        return _said(f"{program}: {error.filename}: {(error.strerror or str(error)).lower()}", USAGE)
+        place = f"{error.filename}: " if error.filename else ""
+        return _said(f"{program}: {place}{(error.strerror or str(error)).lower()}", USAGE)
     except KeyboardInterrupt as interrupt:
         advice = f"{interrupt}\n" if isinstance(interrupt, Interrupted) and str(interrupt) else ""
         return _said_at_last(f"{advice}{program}: {on_interrupt}", INTERRUPTED)

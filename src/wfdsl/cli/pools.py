@@ -15,6 +15,7 @@ from wfdsl.cli.options import add_action, complete_pools
 from wfdsl.cli.output import FAILED, OK, print_json, print_now
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.render.status import dollars
+from wfdsl.render.text import counted
 from wfdsl.settings import closest
 
 if TYPE_CHECKING:  # start-up time
@@ -49,11 +50,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--model", action="append", default=[], help="only this model; may be repeated")
     init.add_argument("--api-key-env", metavar="VARIABLE", help=about)
     init.add_argument("-o", "--out", metavar="FILE", help="write to this file instead of standard output")
-
-
-def execute(args: argparse.Namespace) -> int:
-    """Do what the action says."""
-    return int(args.act(args))
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -171,7 +167,7 @@ def _print_bound(pool: Pool) -> None:
 
     bounds = [price_bound(entry) for entry in pool]
     usd = [each for _, each in bounds]
-    unknown = f" and what {usd.count(None)} workers without known prices cost" if None in usd else ""
+    unknown = f" and what {counted(usd.count(None), 'worker')} without known prices cost" if None in usd else ""
     requests = sum(count for count, _ in bounds) + len(pool)
     print_now(f"{requests} requests, which cost at most {dollars(sum(filter(None, usd)))}{unknown}")
 
@@ -238,7 +234,7 @@ def _init(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"file": args.out, "workers": list(pool.names)})
     else:
-        print(f"wrote {args.out} with {len(pool)} workers; try them: wfdsl pools check {args.out}")
+        print(f"wrote {args.out} with {counted(len(pool), 'worker')}; try: wfdsl pools check {args.out}")
     return OK
 
 

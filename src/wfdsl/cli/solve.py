@@ -83,12 +83,12 @@ def execute(args: argparse.Namespace) -> int:
 def _answer(solving: Solving, question: str, args: argparse.Namespace) -> int:
     """Solve one question and print the answer."""
     from wfdsl.cli.display.live import followed, new_run_options
-    from wfdsl.conductor.policy import Solution
+    from wfdsl.conductor.policy import Solution, solved
 
     options = new_run_options(solving.experiment, solving.origin)
 
     async def solve(**more: Any) -> Run:
-        return (await solving.policy.solve(question, solving.pool, **options, **more)).run
+        return (await solved(solving.policy, question, solving.pool, **options, **more)).run
 
     solution = Solution(followed(solve, solving.pool, args, options))
     for event in () if args.quiet else solution.events:

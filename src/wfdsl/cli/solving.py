@@ -26,7 +26,7 @@ from wfdsl.cli.output import FAILED, SMALL_MODEL, SPENT, Interrupted, advised, p
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import LOCAL, ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_policy
-from wfdsl.conductor.policy import Policy, WorkflowPolicy
+from wfdsl.conductor.policy import Policy, WorkflowPolicy, solved
 from wfdsl.conductor.round_log import gave_up
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, origin_of
@@ -144,21 +144,31 @@ def _questions(source: str) -> list[_Asked]:
         if str(own) in found:
             raise UsageError(f"{place}: has the id {own!r}, which another line has already; ids must be unique")
         found[str(own)] = own, question
+    if not found:
+        raise UsageError(f"{source}: holds no question")
     return list(found.values())
 
 
 def _before(target: str) -> tuple[dict[str, Question], Counter[str]]:
-    """What a file of answers holds already: answered questions by id, and how often a Conductor gave up on one."""
+    """What a file of answers holds already: answered questions by id, and how often a Conductor gave up on one.
+
+    Raises:
+        UsageError: it holds something else.
+    """
     answered: dict[str, Question] = {}
     given_up: Counter[str] = Counter()
     for line in Path(target).read_bytes().splitlines() if Path(target).is_file() else []:
         try:
             row = json.loads(line)
-        except ValueError:  # cut off when an earlier command was killed
-            continue
-        if row.get("answer") is not None:
-            answered[str(row.get("id"))] = row.get("question", "")
-        given_up[str(row.get("id"))] += row.get(_GIVEN_UP, False)
+        except ValueError:
+            row, begin = None, b'{"id": '
+            if begin.startswith(line[: len(begin)]):  # cut off when an earlier command was killed
+                continue
+        if not isinstance(row, dict) or not {"id", "question", "answer"} <= row.keys():
+            raise UsageError(f"--out {target} holds other lines than answers: name another file")
+        if row["answer"] is not None:
+            answered[str(row["id"])] = row["question"]
+        given_up[str(row["id"])] += row.get(_GIVEN_UP, False)
     return answered, given_up
 
 
@@ -215,7 +225,7 @@ class _Batch:
             heard = listener_for(None, otel=self.args.otel, origin=solving.origin)
             asked_with: RunOptions = {**options, "run_id": self._run_id(own, question), "on_event": heard}
             try:
-                solution = await solving.policy.solve(question, solving.pool, **asked_with)
+                solution = await solved(solving.policy, question, solving.pool, **asked_with)
             except BudgetExhausted as error:
                 self.spent = advised(error, _AGAIN)
             except RunFailed as error:

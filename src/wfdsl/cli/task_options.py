@@ -38,15 +38,6 @@ def add_row_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
     )
 
 
-def add_answer_format_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--answer-format`, for commands that ask the questions."""
-    group(parser, INPUT).add_argument(
-        "--answer-format",
-        metavar="TEXT",
-        help="the form that answers are asked for (default: by kind, nothing with --protocol paper; '' for nothing)",
-    )
-
-
 def tasks_of(args: argparse.Namespace) -> list[Task]:
     """The tasks that the options name.
 

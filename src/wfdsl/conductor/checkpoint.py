@@ -63,8 +63,7 @@ def load_prompt(folder: str | PathLike[str]) -> TrainedPrompt | None:
         shown = tuple(example_of(path, at, row) for at, row in enumerate(plain["shown_examples"]))
         check_texts(path, {**plain["texts"], **{key: plain[key] for key in ("name", "version", "examples")}})
         prompt = Prompt(plain["name"], plain["version"], plain["texts"], ExampleSet(plain["examples"], shown))
-        rounds = int(plain["rounds"]) if "rounds" in plain else None
-        found = TrainedPrompt(prompt, int(plain["max_steps"]), rounds)
+        found = TrainedPrompt(prompt, int(plain["max_steps"]), int(plain["rounds"]) if "rounds" in plain else None)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path}: this is not the prompt of a checkpoint: {error!r}") from error
     if prompt.hash != plain["hash"] or plain.get("seal") != _checksum(plain):

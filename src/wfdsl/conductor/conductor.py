@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, cast
 
 from wfdsl.conductor.config import ConductorConfig, Effort
-from wfdsl.conductor.listing import WorkerListing, list_workers, offered_workers, shuffled_numbers
+from wfdsl.conductor.listing import WorkerListing, offered_workers, shuffled_numbers
 from wfdsl.conductor.policy import ROOT, ROOT_WORKFLOW, Solution
 from wfdsl.conductor.prompt import Prompt, question_text
 from wfdsl.conductor.round_log import KEY, RoundLog
@@ -31,6 +31,7 @@ from wfdsl.interpreter.running import check_arguments, checked_question, run, wa
 from wfdsl.interpreter.worker_profile import profile_of, require_priced
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Reply, Worker, WorkerPool
+from wfdsl.settings import changed
 from wfdsl.workers.entry import WorkerEntry
 from wfdsl.workers.pool import Pool, entry_of_model, lists_models
 
@@ -59,15 +60,13 @@ class Conductor:
             options: Fields of `ConductorConfig` that replace the configuration's, such as `max_rounds=0`.
 
         Raises:
-            UsageError: there is no such model, an option is out of its range, or the template set or the grammar cannot
-                be used.
+            UsageError: there is no such model or option, or an option, the template set or the grammar cannot be used.
             WorkflowError: the default workflow is not valid, or three lists cannot say it.
-            TypeError: there is no such option.
         """
         model = _model(model)
         known = model if isinstance(model, WorkerEntry) else entry
         self._resolve = partial(resolve, entry=known, prompt=prompt, default=default)
-        self.config = replace(config or ConductorConfig(), **options)
+        self.config = changed(config or ConductorConfig(), options)
         self.settings = self._resolve(self.config)
         entry = entry or WorkerEntry(name="conductor", provider="function", retries=0)
         self._model = Pool([model]) if isinstance(model, WorkerEntry) else Pool.from_workers([(entry, model)])
@@ -156,14 +155,6 @@ class Conductor:
         self._require_whole_pool()
         about = {"name": name, "description": description, "provider": "conductor"}
         return self.entry.model_copy(update=about), self
-
-    def listing(self, question: Question, pool: Pool) -> WorkerListing:
-        """The workers as the Conductor is shown them for a question.
-
-        Raises:
-            UsageError: no worker can be offered.
-        """
-        return list_workers(self.config, pool, question_text(question))
 
     async def __call__(self, call: Call) -> Reply:
         """Answer as a Conductor node: the question is the step's own messages. Outside of a run its model answers.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wfdsl.conductor.conductor import Conductor
+from wfdsl.conductor.listing import list_workers
+from wfdsl.conductor.prompt import question_text
 from wfdsl.interpreter.context import Question, QuestionFor
 from wfdsl.interpreter.worker_profile import utf8_bytes
 from wfdsl.protocols import Message
@@ -46,7 +48,7 @@ def estimate_solve(
     conductor: Conductor, question: Question, pool: Pool, *, question_for: QuestionFor = "all", first_round: int = 0
 ) -> SolveEstimate:
     """Work out what answering a question could take; rounds before `first_round` have been paid for."""
-    settings, listing = conductor.settings, conductor.listing(question, pool)
+    settings, listing = conductor.settings, list_workers(conductor.config, pool, question_text(question))
     messages = settings.prompt.ask(
         question,
         listing,

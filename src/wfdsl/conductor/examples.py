@@ -169,7 +169,7 @@ def row_of(example: Example) -> dict[str, str]:
 def extract_examples(rows: Iterable[dict[str, Any]], *, right: str = "right", most: int = 4) -> list[Example]:
     """Examples from solved questions: the first of each topology among the rows whose field `right` is true.
 
-    A row is a line that `wfdsl solve --to` wrote, to which a grader has added whether the answer is right. At most
+    A row is a line that `wfdsl solve --out` wrote, to which a grader has added whether the answer is right. At most
     `most` examples are made. The completion that gave the answer counts, if it is strictly valid: an example teaches
     the format. A revision that builds on the previous answer is left out.
     """

@@ -250,4 +250,4 @@ def conductor_names() -> tuple[str, ...]:
 
 
 def _changed(entry: WorkerEntry, given: Mapping[str, Any]) -> WorkerEntry:
-    return build_model(WorkerEntry, {**dict(entry), **given}, "the Conductor's model")  # type: ignore[no-any-return]
+    return build_model(WorkerEntry, {**dict(entry), **given}, "the Conductor's model")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from inspect import isawaitable
 from typing import Any, Final, Protocol, runtime_checkable
 
 from wfdsl.conductor.round_log import RoundLog, remarks_on, rounds_of
+from wfdsl.errors import UsageError
 from wfdsl.interpreter.config import RunConfig, RunRequest
 from wfdsl.interpreter.context import Question
 from wfdsl.interpreter.record import Run, as_unicode, shortened
@@ -14,6 +16,7 @@ from wfdsl.interpreter.running import run
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.protocols import Usage
 from wfdsl.render.notebook import DrawnRun
+from wfdsl.render.text import counted
 from wfdsl.settings import options_of
 from wfdsl.workers.pool import Pool
 
@@ -33,13 +36,10 @@ class Solution(DrawnRun):
     """The record of everything; for a Conductor its only step is the Conductor, and the rounds are nested in it."""
 
     def __repr__(self) -> str:
-        return f"Solution(answer={shortened(self.answer)}, {len(self.rounds)} rounds, run={self.run.id!r})"
+        return f"Solution(answer={shortened(self.answer)}, {counted(len(self.rounds), 'round')}, run={self.run.id!r})"
 
-    def _panel(self, options: Any) -> Any:
-        return self.run._panel(options)
-
-    def _page(self, options: Any) -> Any:
-        return self.run._page(options)
+    def _to_draw(self) -> Run:
+        return self.run
 
     @property
     def answer(self) -> str | None:
@@ -106,6 +106,15 @@ class Policy(Protocol):
         ...
 
 
+async def solved(policy: Policy, question: Question, pool: Pool, **options: Any) -> Solution:
+    """What a policy answers; raises what `Policy.solve` does, and UsageError if your own gives something else."""
+    found: Any = policy.solve(question, pool, **options)
+    found = await found if isawaitable(found) else found
+    if not isinstance(found, Solution):
+        raise UsageError(f"{type(policy).__name__}.solve must return a Solution (got {found!r:.60})")
+    return found
+
+
 async def resume_policy(policy: Policy, run_id: str, request: RunRequest, pool: Pool, **options: Any) -> Run:
     """Continue a run of a policy with the same options; what has been answered is not asked again.
 
@@ -119,7 +128,7 @@ async def resume_policy(policy: Policy, run_id: str, request: RunRequest, pool: 
     # A Conductor's own step is one level more.
     given = {**before, "max_depth": request.config.max_depth - (request.workflow == ROOT_WORKFLOW), **asked, **options}
     given["budget"] = options.get("budget") or request.budget
-    return (await policy.solve(request.question, pool, run_id=run_id, **given)).run
+    return (await solved(policy, request.question, pool, run_id=run_id, **given)).run
 
 
 @dataclass(frozen=True, slots=True)

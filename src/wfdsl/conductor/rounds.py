@@ -184,9 +184,8 @@ class Rounds:
             return ""
         both = (self._runs[0].workflow, workflow)
         first, wanted = (len(each) if counts_all else len(graph_of(each).live) for each in both)
-        if wanted <= factor * first:
-            return ""
-        return f"the revision makes {wanted} calls, more than {factor:g} times the {first} of round 0"
+        excess = f"the revision makes {wanted} calls, more than {factor:g} times the {first} of round 0"
+        return excess if wanted > factor * first else ""
 
     def _log(self, number: int, result: RoundResult, written: Sequence[Completion], reason: str = "") -> RoundLog:
         numbering = tuple(sorted(self._listing.pool_indices.items()))

@@ -30,9 +30,9 @@ from zlib import crc32
 
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.estimate import estimate_solve
-from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy
+from wfdsl.conductor.policy import Policy, Solution, WorkflowPolicy, solved
 from wfdsl.conductor.round_log import gave_up, node_gave_up
-from wfdsl.evaluation.manifest import begin_folder, kept_in, manifest_of
+from wfdsl.evaluation.manifest import kept_in, manifest_of
 from wfdsl.evaluation.trials import Evaluation, Trial, TrialKey, hash_of, named_tasks, task_hash
 from wfdsl.evaluation.workflow_statistics import is_computed
 from wfdsl.grading.code import shared_sandbox
@@ -91,9 +91,8 @@ async def evaluate(
     """
     tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
     what = replace(evaluation, options={**evaluation.options, "journal": journal, "budget": tracker})
-    if out is not None:
-        begin_folder(Path(out), manifest_of(evaluation))
-    with nullcontext() if out is None else kept_in(Path(out), evaluation.policies) as write:
+    kept = nullcontext() if out is None else kept_in(Path(out), evaluation.policies, manifest_of(evaluation))
+    with kept as write:
 
         def taken(trial: Trial) -> None:
             for take in filter(None, (write, keep)):
@@ -181,7 +180,7 @@ class _Session:
             "seed": None if seed is None else crc32(json.dumps([seed, key.task, key.repeat]).encode()) & 0x7FFFFFFF,
         }
         try:
-            solution = await evaluation.policies[key.policy].solve(task.asked, evaluation.pool, **options)
+            solution = await solved(evaluation.policies[key.policy], task.asked, evaluation.pool, **options)
         except RunFailed as error:
             silent = error.is_unanswered or gave_up(error.run) or node_gave_up(error.run)
             outcome = "wrong" if silent else "failed"  # failed: the outside world did, not the policy

@@ -6,7 +6,9 @@ Concurrency, budget and time limits may change.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from wfdsl._version import __version__
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.policy import Policy, WorkflowPolicy
-from wfdsl.errors import UsageError
+from wfdsl.errors import RunInUse, UsageError
 from wfdsl.evaluation.trials import (
     RESULTS,
     Evaluation,
@@ -161,23 +163,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def begin_folder(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Make the folder of a new evaluation, with its manifest.
-
-    Raises:
-        UsageError: it holds an evaluation already, or cannot be written.
-    """
-    if read_trials(folder):
-        raise UsageError(
-            f"{folder} holds an evaluation already; continue it with --resume {folder}, or give another folder"
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
-
-
 def require_same(before: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
     """Refuse to resume an evaluation under other conditions.
 
@@ -213,26 +198,45 @@ _COSTS: Final = TypeAdapter(dict[str, FitCost])
 
 
 @contextmanager
-def kept_in(folder: Path, policies: Mapping[str, Policy]) -> Iterator[Callable[[Trial], None]]:
-    """Open the folder's results after the last whole line; gives what writes a trial.
+def kept_in(
+    folder: Path, policies: Mapping[str, Policy], manifest: Mapping[str, Any] | None = None
+) -> Iterator[Callable[[Trial], None]]:
+    """Open the folder's results after the last whole line; gives what writes a trial. A manifest begins an evaluation.
 
     At the end, what fitting policies, and training Conductors from checkpoints, has cost is written beside what is
     there already.
 
     Raises:
-        UsageError: results cannot be written; or the costs that are there, or a checkpoint's, cannot be read.
+        RunInUse: another process works on the folder.
+        UsageError: results cannot be written; the folder of a new evaluation holds one already; or the costs that are
+            there, or a checkpoint's, cannot be read.
     """
     path = folder / RESULTS
     try:
-        file = path.open("ab")
+        if manifest is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        lock, file = (folder / ".lock").open("a+"), path.open("ab")
     except OSError as error:
-        raise UsageError(f"{path}: results cannot be written: {error.strerror}") from error
+        raise UsageError(f"{folder}: results cannot be written: {error.strerror}") from error
 
     def keep(trial: Trial) -> None:
         file.write(f"{trial.to_json()}\n".encode())
         file.flush()
 
-    with file:
+    with lock, file:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            who = f"process {lock.read()}"
+            raise RunInUse(f"{folder} is being worked on by {who}; wait until it has finished, or stop it") from None
+        lock.truncate(0)
+        print(os.getpid(), end="", file=lock, flush=True)
+        if manifest is not None:
+            if read_trials(folder):
+                cure = f"continue it with --resume {folder}, or give another folder"
+                raise UsageError(f"{folder} holds an evaluation already; {cure}")
+            write_whole(folder / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
         file.truncate(len(whole_lines(path)))
         try:
             yield keep

@@ -96,14 +96,6 @@ def policies_of(
     return found
 
 
-def policy_of(name: str, pool: Pool) -> Policy:
-    """The policy of one name; raises what `policies_of` does, and UsageError if the name is that of several."""
-    found = list(policies_of([name], pool).values())
-    if len(found) > 1:
-        raise UsageError(f"--policy {name}: it names several policies; give the name of one")
-    return found[0]
-
-
 def _expanded(head: str, settings: dict[str, str], pool: Pool) -> list[_Parts]:
     """The names in a group, or of each of several values; of a worker its own name.
 

@@ -31,7 +31,7 @@ from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetUsage
 from wfdsl.interpreter.journal_reading import summaries
 from wfdsl.interpreter.record import PlainWorkflow, as_unicode
 from wfdsl.interpreter.running import RunOptions
-from wfdsl.settings import first_problem
+from wfdsl.settings import problem_in
 from wfdsl.tasks.task import Task
 from wfdsl.workers.pool import Pool
 
@@ -234,8 +234,7 @@ def read_trials(folder: Path) -> dict[TrialKey, Trial]:
         try:
             trial = _TRIAL.validate_json(line)
         except ValidationError as error:
-            problem = " ".join(first_problem(error)).strip()
-            raise UsageError(f"{path}:{number}: this is not a result ({problem}); remove the line") from error
+            raise UsageError(f"{path}:{number}: this is not a result ({problem_in(error)}); remove the line") from error
         trials[trial.key] = trial
     return trials
 

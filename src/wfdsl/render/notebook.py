@@ -18,11 +18,15 @@ class Drawn:
     _pages: ClassVar = "wfdsl.render.html"
     """The module whose `page_of_value` makes a page of it."""
 
+    def _to_draw(self) -> Any:
+        """What is drawn instead of it."""
+        return self
+
     def _panel(self, options: Any) -> Any:
-        return import_module(self._panels).panel_of_value(self, options)
+        return import_module(self._panels).panel_of_value(self._to_draw(), options)
 
     def _page(self, options: Any) -> Any:
-        return import_module(self._pages).page_of_value(self, options)
+        return import_module(self._pages).page_of_value(self._to_draw(), options)
 
     def _repr_svg_(self) -> str | None:
         drawn: str = import_module("wfdsl.render.pictures").to_svg(self)

@@ -109,11 +109,8 @@ class _Check:
             return
         if schema.ref is not None:
             inside = self._root.referred(schema.ref)
-            yield from (
-                [f"{schema.ref} is not in the schema"]
-                if inside is None
-                else self._problems(value, inside, at, depth + 1)
-            )
+            missing = [f"{schema.ref} is not in the schema"]
+            yield from missing if inside is None else self._problems(value, inside, at, depth + 1)
         kinds = [schema.type] if isinstance(schema.type, str) else schema.type
         if kinds is not None and not any(_IS[kind](value) for kind in kinds):
             yield f"{at} must be of the type {' or '.join(kinds)} (got {shown(value)})"

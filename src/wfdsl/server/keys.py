@@ -32,7 +32,7 @@ from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetU
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.journal_reading import spent_by_key
 from wfdsl.server.api_errors import NO_RETRY, ApiError
-from wfdsl.settings import from_table, read_toml_file, require_table, to_table
+from wfdsl.settings import from_table, parse_toml, read_toml_file, require_table, to_table
 
 _PREFIX: Final = "wfdsl-"
 _PRIVATE: Final = 0o600
@@ -157,12 +157,14 @@ def make_key(path: str, name: str, limits: Mapping[str, Any]) -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"a key's name has 1 to 64 letters, digits, - and _ (got {name!r:.80})")
-    known = read_keys(path) if Path(path).exists() else {}
-    if name in known:
+    if (exists := Path(path).exists()) and name in read_keys(path):
         raise UsageError(f"{path}: there is a key {name!r} already; take another name, or revoke it first")
-    key = _PREFIX + secrets.token_urlsafe(32)
-    created = time.strftime("%Y-%m-%d", time.gmtime())
-    _write(path, known | {name: KeyLimits(hash=_hash(key), created=created, **limits)})
+    key, created = _PREFIX + secrets.token_urlsafe(32), time.strftime("%Y-%m-%d", time.gmtime())
+    table = to_table(KeyLimits(hash=_hash(key), created=created, **limits))
+    # what is empty or off is left out; a budget of 0 is neither
+    lines = [f"{field} = {json.dumps(value)}\n" for field, value in table.items() if value or field == "usd"]
+    before = f"{Path(path).read_text('utf-8-sig').rstrip()}\n\n".lstrip() if exists else ""
+    _write(path, f"{before}[{name}]\n{''.join(lines)}")
     return key
 
 
@@ -175,19 +177,22 @@ def revoke_key(path: str, name: str) -> None:
     known = read_keys(path)
     if known.pop(name, None) is None:
         raise UsageError(f"{path}: there is no key {name!r} (keys: {', '.join(known) or 'none'})")
-    _write(path, known)
+    left = re.sub(_TABLE_OF_KEY.format(re.escape(name)), "", Path(path).read_text("utf-8-sig"))
+    if parse_toml(left, path).keys() != known.keys():
+        raise UsageError(f"{path}: cannot tell which lines are of {name!r}: take them out by hand")
+    _write(path, left)
 
 
-def _write(path: str, keys: Mapping[str, KeyLimits]) -> None:
+_TABLE_OF_KEY: Final = (
+    r"""(?m)^[ \t]*\[[ "']*{}[ "']*\].*\n(?:(?:(?![ \t]*\[).*\n)*(?![ \t]*[\[#]).*=.*(?:\n|\Z))?\n*"""
+)
+"""What is taken out: its head, and the lines to its last value. What follows is of the next one."""
+
+
+def _write(path: str, text: str) -> None:
     """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
-    tables = []
-    for name, limits in keys.items():
-        # what is empty or off is left out; a budget of 0 is neither
-        fields = ((field, value) for field, value in to_table(limits).items() if value or field == "usd")
-        lines = [f"{field} = {json.dumps(value, ensure_ascii=False)}\n" for field, value in fields]
-        tables.append(f"[{name}]\n{''.join(lines)}")
     try:
-        write_whole(Path(path), "\n".join(tables), mode=_PRIVATE)
+        write_whole(Path(path), text, mode=_PRIVATE)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 

@@ -49,7 +49,7 @@ def listen(host: str, port: int, options: str = "--host or --port") -> socket.so
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
+        why = (getattr(error, "strerror", None) or str(error)).partition(" (")[0]
         raise UsageError(f"cannot listen on {host}, port {port}: {why}; choose another {options}") from error
 
 

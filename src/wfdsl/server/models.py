@@ -15,7 +15,7 @@ from typing import Any, Final
 from wfdsl.conductor.conductor import Conductor
 from wfdsl.conductor.config import EFFORTS, ConductorConfig
 from wfdsl.conductor.named import conductor_name, named_policy
-from wfdsl.conductor.policy import ROOT_WORKFLOW, Policy, WorkflowPolicy
+from wfdsl.conductor.policy import ROOT_WORKFLOW, Policy, WorkflowPolicy, solved
 from wfdsl.errors import UsageError
 from wfdsl.experiment import Experiment, origin_of, run_options
 from wfdsl.graph import graph_of
@@ -152,7 +152,7 @@ class Turn:
         experiment = self.model.experiment
         seeded = {} if seed is None else {"seed": seed}
         options = {**run_options(experiment.run), **self.caller.within(experiment.budget), **seeded, **options}
-        return (await policy.solve(question, self.model.pool, **options)).run
+        return (await solved(policy, question, self.model.pool, **options)).run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

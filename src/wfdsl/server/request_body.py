@@ -63,7 +63,8 @@ def validated(model: type[_Model], fields: Mapping[str, Any], place: str = "") -
         raise not_supported(str(inside[0]), f"{inside[0]} is not supported: leave it out")
     param = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in inside)
     param = f"{place}{param}".removeprefix(".")
-    raise wrong_value(param, f"{param}: {in_plain_words(first['msg'])} (got {shown(first['input'])})")
+    got = "" if first["type"] == "missing" else f" (got {shown(first['input'])})"
+    raise wrong_value(param, f"{param}: {in_plain_words(first['msg'])}{got}")
 
 
 def _place(error: ErrorDetails, value: Any) -> list[int | str]:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from pydantic import ValidationError
 
 from wfdsl.errors import UsageError
-from wfdsl.settings import first_problem
+from wfdsl.settings import problem_in
 from wfdsl.tasks.task import Kind, Task, gold_letters
 
 Values: TypeAlias = Mapping[str, Any]
@@ -103,8 +103,7 @@ def own_task(row: Values, _origin: Origin | None = None) -> Task:
         # As JSON, where tuples are lists; dates and decimals of tables as text.
         return Task.model_validate_json(_ENCODER.encode(row))
     except ValidationError as error:
-        key, reason = first_problem(error)
-        raise BadRow(f"{key}: {reason}" if key else reason) from error
+        raise BadRow(problem_in(error)) from error
     except (ValueError, RecursionError) as error:
         raise BadRow(f"it cannot be written as JSON: {error}") from error
 

@@ -114,7 +114,7 @@ def select(
     ordered = sorted(tasks, key=lambda task: task.id)
     repeated = [one.id for one, next_one in pairwise(ordered) if one.id == next_one.id]
     if repeated:
-        raise UsageError(f"{len(repeated)} ids occur twice, the first is {repeated[0]}: is a file named twice?")
+        raise UsageError(f"ids occur twice ({len(repeated)}), the first is {repeated[0]}: is a file named twice?")
     both = [*against, *ordered]
     alike = likes([task.question for task in ordered], [task.question for task in against])
     dropped = tuple(
@@ -127,7 +127,7 @@ def select(
     for name, count in sorted(_shared(PAPER_COUNT if counts is None else counts, domains).items()):
         there = [task for task in kept if task.domain == name]
         if counts is not None and not 0 <= count <= len(there):
-            raise UsageError(f"{name}={count}: there are {len(there)} tasks of it: add files, or ask for fewer")
+            raise UsageError(f"{name}={count}: the tasks of it are {len(there)}: add files, or ask for fewer")
         chosen += _chosen(there, count, seed)
     Random(seed).shuffle(chosen)
     return Mix(tuple(chosen), dropped)

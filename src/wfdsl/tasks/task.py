@@ -10,9 +10,10 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from wfdsl.errors import UsageError
+from wfdsl.workers.entry import Strict
 
 Kind: TypeAlias = Literal["math", "choice", "text", "code", "custom"]
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
@@ -26,11 +27,7 @@ ANSWER_FORMATS: Mapping[str, str] = {
 """What the graders ask for, by kind of task, as public benchmarks do. Questions of code tasks say it themselves."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-
-class CodeTests(_Strict):
+class CodeTests(Strict):
     """What a program has to do. Expected results never enter the sandbox in which the program runs."""
 
     style: Literal["stdin", "function", "program"]
@@ -63,7 +60,7 @@ class CodeTests(_Strict):
         return self
 
 
-class Task(_Strict):
+class Task(Strict):
     """One question with its gold answer."""
 
     id: str = Field(min_length=1)

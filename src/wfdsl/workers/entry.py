@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from wfdsl.errors import UsageError
 from wfdsl.protocols import Usage
-from wfdsl.settings import build_model
+from wfdsl.settings import build_model, problem_in
 from wfdsl.workers.redaction import find_key, is_secret_name
 
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
@@ -24,13 +25,22 @@ SIMULATED: Final = "simulated"
 """The tag of workers that only play a model."""
 
 
-class _Strict(BaseModel):
-    """No unknown keys, no silent conversions, and no values in error texts (a value may be a key)."""
+class Strict(BaseModel):
+    """A value that pydantic checks: no unknown fields, no silent conversions, no texts in errors (one may be a key)."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
 
+    def __init__(self, /, **fields: Any) -> None:
+        """Check the fields; raises UsageError if one is missing, not known, or does not fit."""
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise UsageError(f"{type(self).__name__}: {problem_in(error)}") from None
 
-class Limits(_Strict):
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # so pydantic calls it for no inner value
+
+
+class Limits(Strict):
     """What a provider lets one worker do."""
 
     requests_per_minute: int | None = Field(default=None, gt=0)
@@ -43,7 +53,7 @@ class Limits(_Strict):
     """Workers that name the same account have these limits together; None: each has them for itself."""
 
 
-class _TokenPrices(_Strict):
+class _TokenPrices(Strict):
     input: float = Field(ge=0, allow_inf_nan=False)
     """US dollars per million input tokens."""
     output: float = Field(ge=0, allow_inf_nan=False)
@@ -84,7 +94,7 @@ class Prices(_TokenPrices):
         return cost / _TOKENS_PER_PRICE
 
 
-class WorkerEntry(_Strict):
+class WorkerEntry(Strict):
     """One worker: which model, how it is asked, what it costs. Never a key: those stay in the environment or in files.
 
     Numbers that the paper's controlled setting fixes are in the shipped pool `paper`; defaults here are our choice.
@@ -223,8 +233,7 @@ class WorkerEntry(_Strict):
         Raises:
             UsageError: an option is not known, or does not fit.
         """
-        found: _Options = build_model(model, self.options, f'worker "{self.name}": options')
-        return found
+        return build_model(model, self.options, f'worker "{self.name}": options')
 
     @property
     def output_limit(self) -> int:
@@ -240,14 +249,14 @@ class WorkerEntry(_Strict):
         return self.cost_usd(Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
 
 
-class Options(_Strict):
+class Options(Strict):
     """The options of a provider's workers, checked with `WorkerEntry.options_as`."""
 
     context: int | None = Field(default=None, gt=0)
     """Tokens of prompt and reply together; None: not known."""
 
 
-class PoolSettings(_Strict):
+class PoolSettings(Strict):
     """What holds for a whole pool."""
 
     name: str = "pool"

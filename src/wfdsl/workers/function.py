@@ -73,7 +73,7 @@ def function_members(
     described = descriptions if descriptions is not None else [""] * len(functions)
     for what, given in (("names", named), ("descriptions", described)):
         if len(given) != len(functions):
-            raise UsageError(f"{len(functions)} functions need {len(functions)} {what}; there are {len(given)}")
+            raise UsageError(f"{what} must be as many as the functions: {len(functions)} (got {len(given)})")
     same = {"provider": "function", "prices": Prices(input=0.0, output=0.0), "retries": 0}
     about = ({**same, "name": name, "description": said} for name, said in zip(named, described, strict=True))
     entries = [build_model(WorkerEntry, fields, f"worker {fields['name']!r}") for fields in about]

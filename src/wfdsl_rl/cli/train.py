@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfdsl._version import __version__
 from wfdsl.cli.options import INPUT, OUTPUT, Parser, answer_tab, complete, count, group
-from wfdsl.cli.output import FAILED, OK, SPENT, ended, print_json
+from wfdsl.cli.output import FAILED, OK, SPENT, Interrupted, ended, print_json
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.installation import install_command
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if threading.current_thread() is threading.main_thread():  # torchrun ends processes by SIGTERM
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return ended("wfdsl-train", lambda: _execute(arguments), on_interrupt="interrupted; continue with --resume DIR")
+    return ended("wfdsl-train", lambda: _execute(arguments))
 
 
 def _execute(arguments: Sequence[str]) -> int:
@@ -102,6 +102,9 @@ def _train(args: argparse.Namespace) -> int:
         limits = [name for name in ("calls", "tokens", "usd") if getattr(plan.experiment.budget, name) is not None]
         print(f"wfdsl-train: {_advised(error, folder, limits if spent else ())}", file=sys.stderr)
         return SPENT if spent else FAILED
+    except KeyboardInterrupt as interrupt:
+        begun = (folder / _RESOLVED).is_file()
+        raise Interrupted(f"continue with: {_again(folder)}" if begun else "nothing was begun") from interrupt
 
 
 def _begun(args: argparse.Namespace) -> tuple[str, list[str], str | None, Path]:
@@ -162,6 +165,7 @@ def _run(plan: Setup, stages: Sequence[str], command: dict[str, Any], *, resume:
         resolved = {
             **plan.resolved(),
             "tasks": hash_of([task.model_dump(mode="json") for task in setup.all_tasks]),
+            "files": processes.on_first(lambda: _digests(setup, stages)),
             "processes": processes.count,
             "command": command,
         }
@@ -175,10 +179,10 @@ def _run(plan: Setup, stages: Sequence[str], command: dict[str, Any], *, resume:
 
 
 def _require_same(folder: Path, resolved: dict[str, Any]) -> None:
-    """Refuse to resume with options or tasks other than the training's; the budget and limits may change."""
+    """Refuse to resume with options, tasks or files other than the training's; the budget and limits may change."""
     path = folder / _RESOLVED
     begun, now = (_fixed(json.loads(text)) for text in (path.read_text(encoding="utf-8"), json.dumps(resolved)))
-    changed = [key for key in now if begun.get(key) != now[key]]
+    changed = [key for key in begun if begun[key] != now.get(key)]
     if changed:
         raise UsageError(
             f"{path}: {', '.join(changed)} changed since the training began; change it back, or start a new training "
@@ -186,21 +190,40 @@ def _require_same(folder: Path, resolved: dict[str, Any]) -> None:
         )
 
 
+def _digests(plan: Setup, stages: Sequence[str]) -> dict[str, str]:
+    """SHA-256 of what stages read beside tasks, by path: weights, rows of SFT, and the file of a reward function."""
+    from hashlib import file_digest
+
+    from wfdsl.own_code import file_of
+
+    model, own = Path(plan.train.model), file_of(plan.train.reward_function)
+    rows = [Path(getattr(plan.train.stages[name], "rows", "")) for name in stages]
+    found = {}
+    for path in (model, *model.glob("*.safetensors"), *model.glob("pytorch_model*.bin"), *rows, own):
+        if path is not None and path.is_file():
+            with path.open("rb") as file:
+                found[str(path)] = file_digest(file, "sha256").hexdigest()
+    return found
+
+
 def _fixed(resolved: dict[str, Any]) -> dict[str, Any]:
     """What a resumed training has to have in common with the one that began."""
     workers = [{**worker, "limits": None} for worker in resolved["pool"]["workers"]]
     run = {key: value for key, value in resolved["run"].items() if key not in _LIMITS_OF_RUNS}
-    fixed = {key: value for key, value in resolved.items() if key not in ("budget", "command")}
-    return {**fixed, "pool": {**resolved["pool"], "workers": workers}, "run": run}
+    fixed = {key: value for key, value in resolved.items() if key not in ("budget", "command", "files")}
+    return {**fixed, **resolved["files"], "pool": {**resolved["pool"], "workers": workers}, "run": run}
 
 
 def _advised(error: WfdslError, folder: Path, limits: Sequence[str]) -> str:
     """What ended a training, and how to continue it: not the one run, as `wfdsl runs resume` does."""
-    again = f"wfdsl-train --resume {shlex.quote(str(folder))}"
     if limits:
         larger = " ".join(f"--set budget.{name}=N" for name in limits)
-        return f"{error}; continue with a larger budget: {again} {larger}"
-    return f"{error}; fix the cause, then continue with: {again}"
+        return f"{error}; continue with a larger budget: {_again(folder)} {larger}"
+    return f"{error}; fix the cause, then continue with: {_again(folder)}"
+
+
+def _again(folder: Path) -> str:
+    return f"wfdsl-train --resume {shlex.quote(str(folder))}"
 
 
 def _export_parser() -> argparse.ArgumentParser:

@@ -83,7 +83,8 @@ def figures(out: Path, stages: Sequence[str]) -> list[str]:
 
 def _from_to(entries: Sequence[dict[str, Any]], name: str) -> str:
     values = [entry[name] for entry in entries if entry.get(name) is not None]
-    first, last = (fmean(part) for part in (values[:_PLAIN_EVERY], values[-_PLAIN_EVERY:]))
+    some = min(_PLAIN_EVERY, (len(values) + 1) // 2)
+    first, last = (fmean(part) for part in (values[:some], values[-some:]))
     return f"{name} {first:.3f} -> {last:.3f}"
 
 

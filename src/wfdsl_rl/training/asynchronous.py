@@ -222,7 +222,7 @@ class RolloutWorker:
         rewards = await self._reward.trl(
             [each.completion for each in written],
             completion_ids=[each.input_ids[each.completion_mask == 1].tolist() for each in written],
-            trainer_state=SimpleNamespace(global_step=written[0].model_version),
+            trainer_state=SimpleNamespace(global_step=rows[0]["row"] // self._prompts),
             log_metric=logged.__setitem__,
             **{name: [row[name] for row in rows for _ in range(count)] for name in rows[0] if name != "prompt"},
         )

@@ -185,9 +185,9 @@ class TrainConfig(Table):
             raise UsageError(
                 "train.prefix_cache: set it to false with train.fsdp or train.trl.activation_checkpointing"
             )
-        last = len(pool) - 1
         if (worker := self.ablation.worker) is not None and worker not in pool.indices:
-            raise UsageError(f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has 0 to {last}")
+            known = ", ".join(map(str, pool.indices))
+            raise UsageError(f"train.ablation.worker: the pool {pool.name} has no worker {worker}; it has {known}")
         for name in stages:
             if (stage := self.stages.get(name)) is None:
                 raise UsageError(f"there is no stage {name!r}; train.stages has {', '.join(self.stages)}")

@@ -42,7 +42,7 @@ from wfdsl_rl.reward import Reward
 from wfdsl_rl.scoring import Row, require_scores
 from wfdsl_rl.training.config import GrpoStage, SftStage, TrainConfig
 from wfdsl_rl.training.plan import Setup
-from wfdsl_rl.training.samples import read_samples
+from wfdsl_rl.training.samples import SampleFiles, read_samples
 
 ROWS: Final = "rows.jsonl"
 """The file of the chosen rows in the stage's folder."""
@@ -133,7 +133,7 @@ def rejection_sampled(setup: Setup, name: str, model: tuple[Any, Any]) -> list[R
 async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) -> list[Row]:
     """The best candidate of each question that has a valid one, and its gain: how far it is above their mean."""
     seed, count = seed_of(setup.train, name), sft.candidates
-    reward, found = setup.reward(name), []
+    reward, keep, found = setup.reward(name), SampleFiles(setup.folder(name) / "samples"), []
     rows = make_rows(reward, setup.tasks, count=sft.questions, seed=seed)
     for begin in range(0, len(rows), TOGETHER):
         some = rows[begin : begin + TOGETHER]
@@ -143,6 +143,7 @@ async def _best(setup: Setup, name: str, sft: SftStage, model: tuple[Any, Any]) 
         else:
             texts, cut = [text for row in some for text in _random(setup, row, count)], [False] * len(asked)
         samples = await reward.samples(zip(asked, texts, cut, strict=True), 0)
+        keep(samples)
         require_scores([sample.scored for sample in samples], 0)
         for at, row in enumerate(some):
             own = samples[at * count : (at + 1) * count]

@@ -6,15 +6,16 @@ A stage is complete when its `final/` has `done.json`, which is written last.
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from transformers.integrations import get_reporting_integration_callbacks
 from wfdsl.errors import UsageError, WfdslError
 from wfdsl.files import write_whole
 from wfdsl.interpreter.journal_file import lock_for_sole_use
-from wfdsl_rl.training.checkpoints import ADAPTER, gguf_of, import_gguf, newest_complete
+from wfdsl_rl.training.checkpoints import import_gguf, newest_complete
 from wfdsl_rl.training.config import GrpoStage, SftStage
 from wfdsl_rl.training.data import read_rows
 from wfdsl_rl.training.estimate import unusable
@@ -33,7 +34,9 @@ from wfdsl_rl.training.plan import DONE, JOURNAL, RESOLVED, Setup
 from wfdsl_rl.training.stages import grpo_config, quiet_libraries, train_grpo, train_sft
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "PytorchStreamWriter failed writing", "unexpected pos")
-"""Messages of safetensors and torch about a file that could not be written to its end."""
+"""Messages of the system, safetensors and torch about a file that could not be written to its end."""
+_REFUSING = ("trl", "transformers", "accelerate", "peft", "huggingface_hub", "wandb")
+"""The libraries that look at options of [train.trl] only when a trainer is made or begins."""
 
 
 class DiskFull(WfdslError):  # noqa: N818  (a state, as in ModuleNotFound)
@@ -84,7 +87,6 @@ def _begin(
         raise UsageError(problem)
     require_arguments(setup, stages)
     setup.reward(stages[0])  # loads a function of one's own
-    _require_model(setup.train.model)
     files = [each for name in stages if isinstance(each := setup.train.stages[name], SftStage) and not each.samples]
     for stage in files:
         read_rows(Path(stage.rows))
@@ -123,7 +125,9 @@ def _run(setup: Setup, name: str, model: str) -> None:
         train = train_sft
     elif setup.overlap:
         from wfdsl_rl.training.asynchronous import train_async as train  # noqa: PLC0415  (an experimental part of TRL)
-    train(setup, name, model, checkpoint=checkpoint)
+    logged: list[dict[str, Any]] = []
+    with _refusals_said(setup, logged):
+        train(replace(setup, listeners=(*setup.listeners, logged.append)), name, model, checkpoint=checkpoint)
     gc.unfreeze()  # vLLM in this process freezes all that there is when it starts, which would keep the trainer
     gc.collect()  # trainers refer to themselves, and the next stage needs their memory
     torch.cuda.empty_cache()  # of nothing, without a GPU
@@ -138,29 +142,27 @@ def require_arguments(setup: Setup, stages: Sequence[str]) -> None:
         UsageError: there is one.
     """
     arguments: Callable[..., Any] = grpo_config
-    try:
+    with _refusals_said(setup):
         if setup.overlap:
             from wfdsl_rl.training.asynchronous import async_config as arguments  # noqa: PLC0415  (as in `_run`)
         for name in stages:
             if isinstance(stage := setup.train.stages[name], GrpoStage):
-                made = arguments(stage, setup.train, setup.folder(name))
-                transformers.Trainer.get_optimizer_cls_and_kwargs(made)
+                transformers.Trainer.get_optimizer_cls_and_kwargs(arguments(stage, setup.train, setup.folder(name)))
         for callback in get_reporting_integration_callbacks(setup.train.trl.get("report_to", "none")):
             callback()
-    except (TypeError, ValueError, RuntimeError, ImportError) as error:
-        raise UsageError(f"train.trl: TRL or transformers does not take these arguments: {error}") from error
 
 
-def _require_model(model: str) -> None:
-    if (Path(model) / ADAPTER).is_file() or gguf_of(model) is not None:
-        return
+@contextmanager
+def _refusals_said(setup: Setup, logged: Sequence[Any] = ()) -> Iterator[None]:
+    """What TRL or a library of it raises before a step is logged is a mistake in [train.trl]."""
     try:
-        transformers.AutoConfig.from_pretrained(model)
-    except (OSError, ValueError) as error:
-        said = f"train.model: {model!r} is neither a local directory nor a Hugging Face model id"
-        raise UsageError(f"{said}: {str(error).strip().splitlines()[0]}") from error
-    if Path(model).is_dir() and not [*Path(model).glob("*.safetensors"), *Path(model).glob("pytorch_model*.bin")]:
-        raise UsageError(f"train.model: the folder {model} has no weights (*.safetensors); copy them there")
+        yield
+    except Exception as error:
+        *_, (frame, _) = walk_tb(error.__traceback__)
+        library = frame.f_globals["__name__"].partition(".")[0]
+        if logged or library not in _REFUSING or not setup.train.trl:
+            raise
+        raise UsageError(f"train.trl ({', '.join(setup.train.trl)}): {library} refuses an option: {error}") from error
 
 
 @contextmanager
@@ -168,7 +170,6 @@ def _disk_full_said(setup: Setup) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if not full and not any(said in str(error) for said in _DISK_FULL):
+        if not any(said in str(error) for said in _DISK_FULL):
             raise
         raise DiskFull(f"{setup.out}: no space left; free some, then continue with --resume {setup.out}") from error

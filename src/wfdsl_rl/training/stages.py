@@ -94,16 +94,14 @@ def train_sft(setup: Setup, stage: str, model: str, *, checkpoint: Path | None =
     the middle of another one.
     """
     sft: SftStage = setup.train.stages[stage]
-    folder = setup.folder(stage)
     tokenizer, network = load_model(model)
-    folder.mkdir(parents=True, exist_ok=True)
     sampled = partial(rejection_sampled, setup, stage, (tokenizer, network))
     count = sft.max_steps * sft.batch_size
     rows = setup.processes.on_first(sampled if sft.samples else partial(read_rows, Path(sft.rows)))[:count]
     trainer = SFTTrainer(
         model=network,
         processing_class=tokenizer,
-        args=sft_config(sft, setup.train, folder),
+        args=sft_config(sft, setup.train, setup.folder(stage)),
         train_dataset=Dataset.from_list(rows),
         peft_config=peft(setup.train.lora),
     )

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from tests.docs.write_tables import baseline_table, parameter_table
+from tests.evaluation.toys import policy_of
 from wfdsl.api import analyze
 from wfdsl.conductor.policy import WorkflowPolicy
 from wfdsl.evaluation.baselines.baseline import FOLDER, SOLVE, SUBTASKS, RandomRouter, WorkflowFile, random_workflow
 from wfdsl.evaluation.baselines.fitting import Fitted
 from wfdsl.evaluation.evaluate import estimate_policies
-from wfdsl.evaluation.policy_names import BASELINES, policies_of, policy_of
+from wfdsl.evaluation.policy_names import BASELINES, policies_of
 from wfdsl.evaluation.trials import Evaluation
 from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget

@@ -6,6 +6,7 @@ On a CPU, the kernel of flash attention is replaced by a reference, and one func
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -43,7 +44,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:You are importing from 'trl.experimental'"),
 ]
-FAST = {"max_steps": 3, "prompts_per_step": 4, "num_generations": 4, "per_device_train_batch_size": 16}
+FAST = {"max_steps": 3, "prompts_per_step": 4, "num_generations": 4, "per_device_train_batch_size": 16, "save_steps": 1}
 
 
 def attend(
@@ -102,11 +103,14 @@ def test_a_training_takes_real_steps_and_overlaps_slow_workers(trained: Setup, t
     plain = replace(setup, out=tmp_path / "plain", overlap=False)
 
     overlapped, waited = seconds_of(setup), seconds_of(plain)
+    for name in ("checkpoint-2", "checkpoint-3", "final"):
+        shutil.rmtree(setup.folder("base") / name)
+    run_pipeline(setup, ("base",), resume=True)
 
-    entries = [entry for entry in metrics(setup) if "loss" in entry]
-    kept = [each for batch in samples(setup.folder("base") / "samples").values() for each in batch]
-    assert [entry["step"] for entry in entries] == [1, 2, 3]
-    assert {each["outcome"] for each in kept} >= {"right", "wrong"}
+    kept = [*samples(setup.folder("base") / "samples").values()]
+    assert [entry["step"] for entry in metrics(setup) if "loss" in entry] == [1, 2, 3]
+    assert [sorted({each["row"] // 4 for each in batch}) for batch in kept] == [[0], [1], [2]]
+    assert {each["outcome"] for batch in kept for each in batch} >= {"right", "wrong"}
     assert not same(setup.folder("base") / "final", trained.folder("sft") / "final")
     assert waited >= 1.5  # each of the three iterations waits for its workers
     print(f"asynchronous {overlapped:.1f} s, synchronous {waited:.1f} s")

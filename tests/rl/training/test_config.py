@@ -84,7 +84,7 @@ def test_presets_are_those_that_the_documentation_names_and_whole() -> None:
         ("conductor.model=local", "conductor.model"),
         ("conductor.effort=low", "conductor.effort"),
         ("conductor.temperature=0.5", "conductor.temperature"),
-        ("train.ablation.worker=9", "train.ablation.worker: the pool gym/seven has no worker 9; it has 0 to 6"),
+        ("train.ablation.worker=9", "train.ablation.worker: the pool gym/seven has no worker 9; it has 0, 1, 2, 3"),
         ("train.stages.base.pick=[3, 9]", "train.stages.base.pick: of 7 workers, 1 to 7 can be offered"),
         ("train.processes=3", "3 processes cannot share 128 completions evenly"),
     ],

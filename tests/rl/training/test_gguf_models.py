@@ -14,7 +14,7 @@ import torch  # noqa: E402
 from tests.rl.training.toy import write_model  # noqa: E402
 from wfdsl.workers import model_folder  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
-from wfdsl_rl.training.checkpoints import gguf_of, import_gguf, load_model  # noqa: E402
+from wfdsl_rl.training.checkpoints import import_gguf, load_model  # noqa: E402
 from wfdsl_rl.training.export import write_gguf  # noqa: E402
 
 if TYPE_CHECKING:
@@ -39,13 +39,6 @@ def test_the_weights_of_a_file_become_a_folder_that_can_be_trained(tmp_path: Pat
     kept = (folder / "model.safetensors").stat().st_mtime_ns
     assert import_gguf(str(file), folder) == str(folder)
     assert (folder / "model.safetensors").stat().st_mtime_ns == kept
-
-
-def test_other_models_are_left_as_they_are(tmp_path: Path) -> None:
-    for model in (str(tmp_path), "Qwen/Qwen2.5-0.5B-Instruct", "missing.gguf"):
-        assert gguf_of(model) is None
-        assert import_gguf(model, tmp_path / "imported") == model
-    assert not (tmp_path / "imported").exists()
 
 
 def test_without_its_package_the_small_model_is_missing(

@@ -13,13 +13,7 @@ from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.tasks.task import Task
 from wfdsl_rl.scoring import Rollout, Sample, Scored
-from wfdsl_rl.training.samples import (
-    HealthChecks,
-    SampleFiles,
-    case_of,
-    figures_of,
-    read_samples,
-)
+from wfdsl_rl.training.samples import HealthChecks, case_of, figures_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -136,10 +130,3 @@ def test_figures_of_an_iteration_are_by_kind_of_question() -> None:
         "share/math/0": 1.0,
         "share/text/2": 1.0,
     }
-
-
-def test_a_file_of_samples_has_what_the_figures_need(tmp_path: Path) -> None:
-    SampleFiles(tmp_path)(batch())
-
-    (path,) = tmp_path.iterdir()
-    assert read_samples(path) == [json.loads(json.dumps(each.to_dict())) for each in batch()]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from wfdsl.errors import UsageError
 from wfdsl_rl.cli.train import main
+from wfdsl_rl.scoring import Ablation
 from wfdsl_rl.training.data import make_rows
 from wfdsl_rl.training.plan import read_plan
 
@@ -35,6 +37,8 @@ def test_workers_that_are_left_out_are_neither_listed_nor_paid() -> None:
 
     assert set(whole.pool.indices) - set(without.pool.indices) == {2}
     assert {tuple(row["true"]) for row in rows_of(without)} == {tuple(without.pool.indices)}
+    with pytest.raises(UsageError, match="has no worker 2; it has 0, 1, 3"):
+        replace(without.train, ablation=Ablation(worker=2)).require_feasible(without.pool, ["base"])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ for package in ("torch", "transformers", "datasets", "trl", "peft"):
 
 from tests.rl.training.random_model import make_model, make_tokenizer  # noqa: E402
 from tests.rl.training.test_training_interrupted import counting  # noqa: E402
-from tests.rl.training.toy import SKILL, TRAIN, a_pool, metrics, same, with_stage  # noqa: E402
+from tests.rl.training.toy import SKILL, TRAIN, a_pool, metrics, same, samples, with_stage  # noqa: E402
 from wfdsl.api import analyze  # noqa: E402
 from wfdsl_rl.cli.train import main  # noqa: E402
 from wfdsl_rl.training.checkpoints import completions_of, ends_of  # noqa: E402
@@ -49,6 +49,7 @@ def test_what_is_learned_did_best_on_its_question(trained: Setup, tmp_path: Path
     rows = rejection_sampled(setup, "sft", NO_MODEL)
 
     assert len(rows) == 4 * 8
+    assert [len(batch) for batch in samples(setup.folder("sft") / "samples").values()] == [64 * 6]
     assert len({json.dumps(row["prompt"]) for row in rows}) > len(rows) / 2
     able, gains = 0, [row["gain"] for row in rows]
     for row in rows:

@@ -36,8 +36,13 @@ calls = 1
 concurrency = 8
 
 [train]
-model = "none"
+model = "model"
 tasks = "tasks.jsonl"
+reward_function = "mine.py:score"
+
+[train.stages.sft]
+kind = "sft"
+rows = "rows.jsonl"
 
 [train.stages.base]
 max_steps = 1
@@ -53,6 +58,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a training in `out`, of whose stages only the options are written."""
     (tmp_path / "train.toml").write_text(EXPERIMENT, encoding="utf-8")
     (tmp_path / "tasks.jsonl").write_text(task(1) + task(2), encoding="utf-8")
+    (tmp_path / "model").mkdir()
+    for name, text in (("rows.jsonl", "4"), ("mine.py", "1.0"), ("model/model.safetensors", "seed 0")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "run_pipeline", only_write)
     assert main(["train.toml", "--out", "out"]) == 0
@@ -61,8 +69,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def only_write(setup: Any, *_: Any, resolved: Any, **__: Any) -> str:
     setup.out.mkdir(exist_ok=True)
-    (setup.out / "base").mkdir(exist_ok=True)
-    (setup.out / "base" / "metrics.jsonl").touch()
+    for stage in ("sft", "base"):
+        (setup.out / stage).mkdir(exist_ok=True)
+        (setup.out / stage / "metrics.jsonl").touch()
     (setup.out / "resolved.json").write_text(json.dumps(resolved), encoding="utf-8")
     return "written"
 
@@ -106,6 +115,9 @@ def test_a_budget_that_is_set_when_a_training_is_resumed_holds_from_then_on(fold
         (in_file("train.toml", "max_steps = 1", "max_steps = 2"), "train"),
         (in_file("tasks.jsonl", "What is 2 + 2?", "What is 1 + 3?"), "tasks"),
         (in_file("tasks.jsonl", task(2), ""), "tasks"),
+        (in_file("rows.jsonl", "4", "5"), "rows.jsonl"),
+        (in_file("mine.py", "1.0", "2.0"), "mine.py"),
+        (in_file("model/model.safetensors", "seed 0", "seed 1"), "model/model.safetensors"),
     ],
 )
 def test_what_changes_the_result_is_named_and_refused(
@@ -120,20 +132,15 @@ def test_what_changes_the_result_is_named_and_refused(
     assert (folder / "out/resolved.json").read_bytes() == before
 
 
-def test_another_number_of_processes_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_number_of_processes_or_setting_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--resume", "out", "--set", "train.seed=1"]) == 2
     in_file("out/resolved.json", '"processes": 1', '"processes": 2')(folder)
-
     assert main(["--resume", "out"]) == main(["train.toml", "--out", "b", "--set", "train.processes=2"]) == 2
 
-    resumed, asked = capsys.readouterr().err.splitlines()
+    another, resumed, asked = capsys.readouterr().err.splitlines()
+    assert "resolved.json: train changed since the training began" in another
     assert "processes changed since the training began" in resumed
     assert "train.processes is 2, and 1 was started" in asked
-
-
-def test_a_setting_that_changes_the_result_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--resume", "out", "--set", "train.seed=1"]) == 2
-
-    assert "resolved.json: train changed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

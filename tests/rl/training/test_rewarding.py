@@ -48,12 +48,6 @@ async def asked(reward: Reward, batch: list[dict[str, Any]], texts: list[str], s
     return logged
 
 
-async def test_what_listeners_return_is_logged(tasks: tuple[Task, ...], prompt: Prompt) -> None:
-    reward = Reward(Pool.from_functions([up]), tasks, end_of_text=END, listeners=[lambda batch: {"mine": len(batch)}])
-
-    assert (await asked(reward, rows(tasks, prompt), [RIGHT, "nothing"]))["mine"] == 2
-
-
 async def test_costs_of_evaluations_are_logged_with_the_next_iteration(
     tasks: tuple[Task, ...], prompt: Prompt, tmp_path: Path
 ) -> None:
