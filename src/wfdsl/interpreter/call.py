@@ -12,12 +12,12 @@ import asyncio
 import math
 import time
 import traceback
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker, BudgetUsage
-from wfdsl.interpreter.events import BudgetCharged, Delta, Event, FellBack, Listener, Path, Retried
+from wfdsl.interpreter.events import BudgetCharged, Delta, FellBack, Listener, Path, Retried, unheard
 from wfdsl.interpreter.journal import RunJournal
 from wfdsl.interpreter.limits import (
     ConcurrencyLimiter,
@@ -55,6 +55,10 @@ class Clock:
         """Seconds since 1970."""
         return self._offset + self.steady()
 
+    def wall(self, steady: float) -> float:
+        """Seconds since 1970, for the event loop's own."""
+        return self._offset + steady
+
 
 class Environment(NamedTuple):
     """What all calls of a run share, those of its nested runs included."""
@@ -68,12 +72,8 @@ class Environment(NamedTuple):
     budget: BudgetTracker | None = None
     """None: nothing is counted, and there is no journal."""
     journal: RunJournal | None = None
-    listener: Listener | None = None
-
-    def emit(self, event: Event) -> None:
-        """Tell the listener, if there is one."""
-        if self.listener is not None:
-            self.listener(event)
+    emit: Listener = unheard
+    """Called with each event."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,24 +83,18 @@ class StepCall:
     environment: Environment
     path: Path
     profile: WorkerProfile
-    messages: InitVar[tuple[Message, ...]]
-    record: StepRecord = field(init=False)
+    record: StepRecord
     """What is known of the step so far."""
-    started: float = field(init=False)
+    began: float
+    """When the step became ready, on the event loop's clock."""
     doing: str = _ASKING
     """What the call is waiting for, in words."""
     latest: float | None = None
     """When the run that the step is in has to be over, on the event loop's clock."""
     seconds: float | None = None
     """How many the step has for a worker; None: no limit but `latest`."""
-    replies: list[Reply] = field(default_factory=list)
-    """All that were paid for, those that could not be used or that called tools included."""
     tools: Tools | None = None
     """The tools that the step's worker may call; None: it has none."""
-
-    def __post_init__(self, messages: tuple[Message, ...]) -> None:
-        self.started, profile = self.environment.clock.now(), self.profile
-        self.record = StepRecord(self.path[-1], profile.index, profile.name, messages, started=self.started)
 
     def __call__(self, text: str) -> None:
         """Tell the listener of a piece of the response. `Call.on_delta` is the step call itself: each call has one."""
@@ -227,7 +221,7 @@ class CallPipeline:
             handle.doing = f"waiting to try again after: {failure}"
             handle.environment.emit(Retried(handle.path, made, wait_s, str(failure)))
             await asyncio.sleep(wait_s)
-            handle.record.retry_s = clock.now() - handle.started - handle.record.queue_s
+            handle.record.retry_s = clock.steady() - handle.began - handle.record.queue_s
 
     def _wait_for_provider(self, call: Call, failure: WorkerFailure) -> float:
         """Seconds until the worker is asked again, after its provider refused a call as one too many.
@@ -297,7 +291,7 @@ class CallPipeline:
         if limits.tokens is not None:
             taken[-1].amount = reply.usage.total_tokens
         if not is_usable(reply, call):
-            handle.replies.append(reply)
+            handle.record.count(reply)
             raise unusable(reply)
         return reply
 
@@ -313,7 +307,7 @@ class CallPipeline:
         if isinstance(error, WorkerFailure):
             used, status, said = self.profile.usage_of_failure(call, error, bound), "failed", str(error)
             if error.rejected is not None:
-                handle.replies.append(error.rejected)
+                handle.record.count(error.rejected)
             if error.status in _OVERLOADED:
                 asked_s = error.retry_after or 0.0  # nothing is held back for a wait that no run makes
                 self._limits.pace.refused(began, asked_s if asked_s <= environment.longest_wait_s else None)
@@ -377,7 +371,7 @@ async def ask_with_tools(pipeline: CallPipeline, call: Call, tools: Tools) -> Re
         reply = await pipeline.ask(call._replace(settings={**call.settings, **tools.settings(rounds)}))
         if not reply.tool_calls:
             return reply
-        handle.replies.append(reply)
+        handle.record.count(reply)
         count = len(reply.tool_calls)
         issued, known = known[:count], known[count:]
         if not issued:

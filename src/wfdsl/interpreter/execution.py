@@ -8,6 +8,7 @@ left running, whatever happens.
 from __future__ import annotations
 
 import asyncio
+import math
 import platform
 import sys
 from contextvars import Context, copy_context
@@ -21,7 +22,7 @@ from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.call import CallPipeline, Environment, StepCall, StepSuspended, ask_with_tools
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.events import Path, RunFinished, RunStarted, StepFinished, StepStarted, error_type_of
+from wfdsl.interpreter.events import Path, RunFinished, RunStarted, StepFinished, StepStarted, error_type_of, unheard
 from wfdsl.interpreter.record import (
     BudgetExhausted,
     Run,
@@ -29,14 +30,13 @@ from wfdsl.interpreter.record import (
     RunSuspended,
     StepRecord,
     as_unicode,
-    cost_of,
     worker_title,
 )
 from wfdsl.interpreter.tools import pending_calls
 from wfdsl.interpreter.worker_profile import require_priced
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
+from wfdsl.protocols import Call, RunStatus, StepState, WorkerFailure, WorkerPool
 
 CAUSES = (WorkerFailure, BudgetSpent, JournalFailure, RunFailed, BudgetExhausted)
 """What the outside world can do to a step. Anything else is a mistake in a program, and is not caught."""
@@ -98,7 +98,7 @@ async def run_workflow(request: RunRequest, environment: Environment, level: Lev
 
 @dataclass(slots=True)
 class Execution:
-    """The state of one run. Step i's record is in `_records[i]` once it is over, its call in `_calls[i]` before.
+    """The state of one run. Step i's record is in `_records[i]` once it has begun.
 
     Invariant: a step's task is started exactly when its counter in `_missing` reaches zero.
     """
@@ -110,7 +110,6 @@ class Execution:
     """The path of the step that the workflow is nested in."""
     _schedule: Schedule = field(init=False)
     _missing: list[int] = field(init=False)
-    _calls: list[StepCall | None] = field(init=False)
     _records: list[StepRecord | None] = field(init=False)
     _responses: list[str] = field(init=False)
     _group: asyncio.TaskGroup = field(init=False, default_factory=asyncio.TaskGroup)
@@ -123,7 +122,7 @@ class Execution:
         workflow, count = self.request.workflow, len(self.request.workflow)
         self._schedule = graph_of(workflow).schedule(run_dead_steps=self.request.config.run_dead_steps)
         self._missing = list(self._schedule.missing)
-        self._calls, self._records, self._responses = [None] * count, [None] * count, [""] * count
+        self._records, self._responses = [None] * count, [""] * count
         self._started = self.environment.clock.now()
 
     async def finish(self) -> Run:
@@ -195,13 +194,16 @@ class Execution:
         try:
             reply = await (pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools))
         except (StepSuspended, RunSuspended):
-            self._end(step, self._record_of(handle, "suspended"))
+            self._end(handle.record, "suspended")
             return
         except CAUSES as cause:
             self._fail(handle, cause)
             raise
         self._responses[step] = reply.text
-        self._end(step, self._record_of(handle, "done", reply=reply))
+        handle.record.take(reply)
+        if not pipeline.profile.conductor:  # what one says is made of other replies
+            handle.record.count(reply)
+        self._end(handle.record, "done")
         for later in self._schedule.seen_by[step]:
             self._missing[later] -= 1
             if not self._missing[later]:
@@ -209,9 +211,12 @@ class Execution:
 
     def _begin(self, step: int, pipeline: CallPipeline) -> tuple[StepCall, Call]:
         request, environment, level, profile = self.request, self.environment, self.level, pipeline.profile
-        messages, path, deadline = request.messages_of(step, self._responses), (*self.prefix, step), self._deadline()
-        settings, asked = sampling_settings(request.config.seed, path), request.workflow[step]
-        answers = step == len(self._records) - 1
+        messages, path, asked = request.messages_of(step, self._responses), (*self.prefix, step), request.workflow[step]
+        began, latest, seconds = environment.clock.steady(), level.deadline, request.config.step_timeout_s
+        deadline = latest if seconds is None else min(began + seconds, math.inf if latest is None else latest)
+        started = environment.clock.wall(began)
+        record = StepRecord(step, profile.index, profile.name, messages, status="running", started=started)
+        settings, answers = sampling_settings(request.config.seed, path), step == len(self._records) - 1
         own = request.answer_settings if answers else {}
         tools = request.tools if answers or (request.tools is not None and request.tools.steps == "all") else None
         handle: StepCall
@@ -219,31 +224,22 @@ class Execution:
             inside = replace(request, answer_settings=own, tools=tools)
             below = level.inside(asked.depth, deadline)
             handle = ConductorCall(
-                environment, path, profile, messages, request=inside, level=below, run_workflow=run_workflow
+                environment, path, profile, record, began, request=inside, level=below, run_workflow=run_workflow
             )
         else:
-            handle = StepCall(environment, path, profile, messages)
+            handle = StepCall(environment, path, profile, record, began)
             handle.tools = tools
             if asked.temperature is not None or asked.max_tokens is not None:
                 settings = {**settings, **asked.settings}
             if own:
                 settings = {**settings, **profile.within_limits(own)}
-        handle.latest, handle.seconds = level.deadline, request.config.step_timeout_s
-        self._calls[step] = handle
-        entry = profile.entry
+        handle.latest, handle.seconds = latest, seconds
+        self._records[step] = record
         sink = None
-        if environment.listener is not None:
-            sink, about = handle, (entry.provider, entry.model, profile.conductor)
-            environment.emit(StepStarted(path, profile.name, handle.started, *about))
+        if environment.emit is not unheard:
+            sink, entry = handle, profile.entry
+            environment.emit(StepStarted(path, profile.name, started, entry.provider, entry.model, profile.conductor))
         return handle, Call(messages, path, request.sample_id, settings, deadline, sink, handle)
-
-    def _deadline(self) -> float | None:
-        """When a step that starts now has to be over, on the event loop's clock."""
-        latest, seconds = self.level.deadline, self.request.config.step_timeout_s
-        if seconds is None:
-            return latest
-        end = self.environment.clock.steady() + seconds
-        return end if latest is None else min(end, latest)
 
     def _fail(self, handle: StepCall, cause: WfdslError) -> None:
         reason = as_unicode(str(cause))
@@ -251,39 +247,26 @@ class Execution:
             who = worker_title(handle.profile.index, handle.profile.name)
             what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
             self._failure = (f"{self._title(handle.record.step)}{what}, {who}: {reason}", cause)
-        self._end(handle.record.step, self._record_of(handle, "failed", error=reason), error_type_of(cause))
+        self._end(handle.record, "failed", reason, error_type_of(cause))
 
-    def _end(self, step: int, record: StepRecord, error_type: str = "") -> None:
-        self._records[step] = record
-        self._calls[step] = None
-        self.environment.emit(StepFinished((*self.prefix, step), record, error_type))
-
-    def _record_of(
-        self, handle: StepCall, status: StepState, *, reply: Reply | None = None, error: str = ""
-    ) -> StepRecord:
-        """The record of a step that has begun, once its call is over."""
-        record = handle.record
+    def _end(self, record: StepRecord, status: StepState, error: str = "", error_type: str = "") -> None:
+        """Finish the record of a step, and tell of it."""
         record.status, record.error, record.finished = status, error, self.environment.clock.now()
-        if reply is None:
+        if status != "done":
             record.replayed, record.answered_by = False, None
-        else:
-            record.take(reply)
-            if not handle.profile.conductor:  # what one says is made of other replies
-                handle.replies.append(reply)
-        record.usage, record.paid_usd, record.list_usd = cost_of([*handle.replies, *record.nested])
-        return record
+        self.environment.emit(StepFinished((*self.prefix, record.step), record, error_type))
 
     def _snapshot(self, step: int) -> StepRecord:
         record = self._records[step]
-        if record is not None:
-            return record
-        handle = self._calls[step]
-        if handle is not None:
-            return self._record_of(handle, "stopped")
-        worker = self.request.workflow[step].worker
-        assert isinstance(worker, int)  # require_runnable has checked it
-        status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
-        return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
+        if record is None:
+            worker = self.request.workflow[step].worker
+            assert isinstance(worker, int)  # require_runnable has checked it
+            status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
+            return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
+        if record.status == "running":  # stopped with the run
+            record.status, record.finished = "stopped", self.environment.clock.now()
+            record.replayed, record.answered_by = False, None
+        return record
 
     def _run(self, status: RunStatus) -> Run:
         request, environment = self.request, self.environment
@@ -313,7 +296,7 @@ class Execution:
 
     def _announce(self) -> None:
         environment, workflow = self.environment, self.request.workflow
-        if environment.listener is not None:
+        if environment.emit is not unheard:
             workers = tuple(self._worker_name(step.worker) for step in workflow)
             names, pruned = self.request.names, self._schedule.pruned
             environment.emit(RunStarted(self.prefix, environment.run_id, workflow, names, workers, pruned))
