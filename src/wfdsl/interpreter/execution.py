@@ -11,13 +11,13 @@ import asyncio
 import math
 import platform
 import sys
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field, replace
-from typing import Any
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any, cast
 
 from wfdsl._version import __version__
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.graph import Schedule, graph_of
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.call import CallPipeline, Environment, StepCall, StepSuspended, ask_with_tools
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
@@ -96,34 +96,24 @@ async def run_workflow(request: RunRequest, environment: Environment, level: Lev
     return await Execution(request, environment, level, prefix).finish()
 
 
-@dataclass(slots=True)
 class Execution:
-    """The state of one run. Step i's record is in `_records[i]` once it has begun.
+    """The state of one run. A step's task is started exactly when its counter in `_missing` reaches zero."""
 
-    Invariant: a step's task is started exactly when its counter in `_missing` reaches zero.
-    """
-
-    request: RunRequest
-    environment: Environment
-    level: Level
-    prefix: Path = ()
-    """The path of the step that the workflow is nested in."""
-    _schedule: Schedule = field(init=False)
-    _missing: list[int] = field(init=False)
-    _records: list[StepRecord | None] = field(init=False)
-    _responses: list[str] = field(init=False)
-    _group: asyncio.TaskGroup = field(init=False, default_factory=asyncio.TaskGroup)
-    _context: Context = field(init=False, default_factory=copy_context)
-    _failure: tuple[str, WfdslError] | None = field(init=False, default=None)
-    """The first step that failed, as a message, and why."""
-    _started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        workflow, count = self.request.workflow, len(self.request.workflow)
-        self._schedule = graph_of(workflow).schedule(run_dead_steps=self.request.config.run_dead_steps)
+    def __init__(self, request: RunRequest, environment: Environment, level: Level, prefix: Path = ()) -> None:
+        """`prefix` is the path of the step that the workflow is nested in."""
+        self.request, self.environment, self.level, self.prefix = request, environment, level, prefix
+        workflow, entry_of = request.workflow, level.pool.entry
+        self._schedule = graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps)
         self._missing = list(self._schedule.missing)
-        self._records, self._responses = [None] * count, [""] * count
-        self._started = self.environment.clock.now()
+        workers = cast(list[int], [step.worker for step in workflow])  # require_runnable has checked it
+        self._records = [StepRecord(step, each, str(entry_of(each).name)) for step, each in enumerate(workers)]
+        for step in self._schedule.pruned:
+            self._records[step].status = "pruned"
+        self._responses = [""] * len(workflow)
+        self._group, self._context = asyncio.TaskGroup(), copy_context()
+        self._failure: tuple[str, WfdslError] | None = None
+        """The first step that failed, as a message, and why."""
+        self._started = environment.clock.now()
 
     async def finish(self) -> Run:
         """Run every step, and give the run."""
@@ -157,10 +147,9 @@ class Execution:
 
     def _end_status(self) -> RunStatus:
         """How the run ended, once all tasks are over without an error."""
-        last = self._records[-1]
-        if last is not None and last.status == "done":
+        if self._records[-1].status == "done":
             return "done"
-        if any(record is not None and record.status == "suspended" for record in self._records):
+        if any(record.status == "suspended" for record in self._records):
             return "suspended"
         # The group takes a task that others cancelled for one that has ended.
         lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
@@ -173,8 +162,7 @@ class Execution:
         Both before the first call is made: a missing key is found before anything is paid for.
         """
         pipelines, tracker = self.level.pipelines, self.environment.budget
-        for worker in self._schedule.workers:
-            assert isinstance(worker, int)  # require_runnable has checked it
+        for worker in cast(tuple[int, ...], self._schedule.workers):
             pipeline = pipelines[worker]
             if tracker is not None:
                 require_priced(pipeline.profiles, tracker.budget)
@@ -187,35 +175,34 @@ class Execution:
 
     async def _perform(self, step: int) -> None:
         """Run a step, and start those that it has made ready."""
-        worker = self.request.workflow[step].worker
-        assert isinstance(worker, int)  # require_runnable has checked it
-        pipeline = self.level.pipelines[worker]
-        handle, call = self._begin(step, pipeline)
+        record = self._records[step]
+        pipeline = self.level.pipelines[record.worker]
+        handle, call = self._begin(record, pipeline)
         try:
             reply = await (pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools))
         except (StepSuspended, RunSuspended):
-            self._end(handle.record, "suspended")
+            self._end(record, "suspended")
             return
         except CAUSES as cause:
             self._fail(handle, cause)
             raise
         self._responses[step] = reply.text
-        handle.record.take(reply)
+        record.take(reply)
         if not pipeline.profile.conductor:  # what one says is made of other replies
-            handle.record.count(reply)
-        self._end(handle.record, "done")
+            record.count(reply)
+        self._end(record, "done")
         for later in self._schedule.seen_by[step]:
             self._missing[later] -= 1
             if not self._missing[later]:
                 self._start(later)
 
-    def _begin(self, step: int, pipeline: CallPipeline) -> tuple[StepCall, Call]:
+    def _begin(self, record: StepRecord, pipeline: CallPipeline) -> tuple[StepCall, Call]:
         request, environment, level, profile = self.request, self.environment, self.level, pipeline.profile
-        messages, path, asked = request.messages_of(step, self._responses), (*self.prefix, step), request.workflow[step]
+        step, asked, path = record.step, request.workflow.steps[record.step], (*self.prefix, record.step)
+        messages = request.messages_of(step, self._responses)
         began, latest, seconds = environment.clock.steady(), level.deadline, request.config.step_timeout_s
         deadline = latest if seconds is None else min(began + seconds, math.inf if latest is None else latest)
-        started = environment.clock.wall(began)
-        record = StepRecord(step, profile.index, profile.name, messages, status="running", started=started)
+        record.messages, record.status, record.started = messages, "running", environment.clock.wall(began)
         settings, answers = sampling_settings(request.config.seed, path), step == len(self._records) - 1
         own = request.answer_settings if answers else {}
         tools = request.tools if answers or (request.tools is not None and request.tools.steps == "all") else None
@@ -234,11 +221,11 @@ class Execution:
             if own:
                 settings = {**settings, **profile.within_limits(own)}
         handle.latest, handle.seconds = latest, seconds
-        self._records[step] = record
         sink = None
         if environment.emit is not unheard:
             sink, entry = handle, profile.entry
-            environment.emit(StepStarted(path, profile.name, started, entry.provider, entry.model, profile.conductor))
+            about = (entry.provider, entry.model, profile.conductor)
+            environment.emit(StepStarted(path, profile.name, record.started, *about))
         return handle, Call(messages, path, request.sample_id, settings, deadline, sink, handle)
 
     def _fail(self, handle: StepCall, cause: WfdslError) -> None:
@@ -251,33 +238,22 @@ class Execution:
 
     def _end(self, record: StepRecord, status: StepState, error: str = "", error_type: str = "") -> None:
         """Finish the record of a step, and tell of it."""
-        record.status, record.error, record.finished = status, error, self.environment.clock.now()
-        if status != "done":
-            record.replayed, record.answered_by = False, None
+        record.end(status, self.environment.clock.now(), error)
         self.environment.emit(StepFinished((*self.prefix, record.step), record, error_type))
 
-    def _snapshot(self, step: int) -> StepRecord:
-        record = self._records[step]
-        if record is None:
-            worker = self.request.workflow[step].worker
-            assert isinstance(worker, int)  # require_runnable has checked it
-            status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
-            return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
-        if record.status == "running":  # stopped with the run
-            record.status, record.finished = "stopped", self.environment.clock.now()
-            record.replayed, record.answered_by = False, None
-        return record
-
     def _run(self, status: RunStatus) -> Run:
-        request, environment = self.request, self.environment
+        request, environment, now = self.request, self.environment, self.environment.clock.now()
+        for record in self._records:
+            if record.status == "running":
+                record.end("stopped", now)
         return Run(
             id=environment.run_id,
             workflow=request.workflow,
             question=request.question,
-            steps=tuple(map(self._snapshot, range(len(self._records)))),
+            steps=tuple(self._records),
             status=status,
             started=self._started,
-            finished=environment.clock.now(),
+            finished=now,
             names=request.names,
             pool=self.level.pool.name,
             settings={} if self.prefix else request.settings(),
@@ -291,13 +267,10 @@ class Execution:
         where, names = "/".join(map(str, (*self.prefix, step))), self.request.names
         return f"step {where} ({names[step]})" if names else f"step {where}"
 
-    def _worker_name(self, worker: int | str) -> str:
-        return str(self.level.pool.entry(worker).name) if isinstance(worker, int) else worker
-
     def _announce(self) -> None:
         environment, workflow = self.environment, self.request.workflow
         if environment.emit is not unheard:
-            workers = tuple(self._worker_name(step.worker) for step in workflow)
+            workers = tuple(record.worker_name for record in self._records)
             names, pruned = self.request.names, self._schedule.pruned
             environment.emit(RunStarted(self.prefix, environment.run_id, workflow, names, workers, pruned))
 

@@ -130,11 +130,18 @@ class StepRecord:
         self.response, self.finish, self.ending = reply.text, reply.finish, reply.ending
         self.model, self.thinking = reply.model, reply.thinking
 
+    def end(self, status: StepState, at: float, error: str = "") -> None:
+        """Say how the step ended, and when, in seconds since 1970."""
+        self.status, self.finished, self.error = status, at, error
+        if status != "done":
+            self.replayed, self.answered_by = False, None
+
     def count(self, part: Reply | StepRecord | Run) -> None:
         """Add what a reply, another step or a run inside has cost."""
+        paid, listed = part.paid_usd, part.list_usd
         self.usage = part.usage if self.usage is NOTHING else self.usage + part.usage
-        self.paid_usd = total_usd((self.paid_usd, part.paid_usd))
-        self.list_usd = total_usd((self.list_usd, part.list_usd))
+        self.paid_usd = None if paid is None or self.paid_usd is None else self.paid_usd + paid
+        self.list_usd = None if listed is None or self.list_usd is None else self.list_usd + listed
 
     def picture(self) -> StepStatus:
         """The state of the step, as pictures show it."""

@@ -98,9 +98,8 @@ class WorkerProfile:
 
     def input_bound(self, messages: tuple[Message, ...]) -> int:
         """The most input tokens that messages can be."""
-        total = self._system_bytes
+        total = self._system_bytes + utf8_bytes("".join([message["content"] for message in messages]))
         for message in messages:
-            total += utf8_bytes(message["content"])
             if len(message) > _PLAIN_MESSAGE:
                 total += len(json.dumps(message.get("tool_calls"))) + TOKENS_OF_IMAGE * len(message.get("images", ()))
         return total
@@ -158,7 +157,7 @@ class WorkerProfile:
 
 def profile_of(pool: WorkerPool, index: int) -> WorkerProfile:
     """A worker's profile. It is kept with its pool, which never changes: programs run many workflows on one."""
-    known = _PROFILES.setdefault(pool, {})
+    known = _PROFILES.get(pool) or _PROFILES.setdefault(pool, {})
     if index not in known:
         conductor = index in getattr(pool, "conductors", ())
         known[index] = WorkerProfile(index, pool.entry(index), _fallbacks(pool, index), conductor)
