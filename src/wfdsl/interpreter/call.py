@@ -39,6 +39,8 @@ _ASKING = "waiting for the worker's reply"
 _TOO_MANY = 429
 _OVERLOADED = {_TOO_MANY, 529}
 """HTTP statuses by which a provider reports an overload; the first one says that a call came too early, no more."""
+_LET_OUT = (WorkerFailure, asyncio.CancelledError, UsageError, WorkflowError)
+"""What workers let out. Anything else is a mistake in a program, and is not caught."""
 _BYTES_PER_TOKEN = 4
 """A usual ratio, for an estimate that is corrected once the reply is there. Our choice."""
 
@@ -166,9 +168,11 @@ class CallPipeline:
             limit = asyncio.timeout_at(call.deadline)
             try:
                 async with limit:
-                    return await (asked._reply(call) if profile.conductor else asked._persist(call))
-            except WorkerFailure as error:
-                failure = error
+                    return await (asked._worker(call) if profile.conductor else asked._persist(call))
+            except _LET_OUT as error:
+                failure = asked._failure_of(error)
+                if failure is None:
+                    raise
             except TimeoutError as error:
                 if not limit.expired():
                     raise
@@ -269,7 +273,7 @@ class CallPipeline:
                 if journal is not None:
                     key = profile.key(call)
                     row = await journal.begin(key, call, profile.name, profile.charge(bound), now())
-                reply = await self._reply(call)
+                reply = profile.with_price(await self._worker(call))
                 actual = bound if budget is None else profile.usage_of_reply(call, reply)
                 if journal is not None and row is not None:
                     begun, row = row, None  # the call is over, and not lost if this is cancelled
@@ -277,8 +281,8 @@ class CallPipeline:
                     usable = is_usable(reply, call)
                     reply = await journal.finish(begun, key, call, reply, charge, at=now(), usable=usable)
                 used = actual
-            except (WorkerFailure, asyncio.CancelledError) as error:
-                used = self._used_without_reply(call, error, row, bound, began)
+            except _LET_OUT as error:
+                used = self._used_without_reply(call, self._failure_of(error), row, bound, began)
                 raise
             finally:
                 if budget is not None:
@@ -296,7 +300,7 @@ class CallPipeline:
         return reply
 
     def _used_without_reply(
-        self, call: Call, error: BaseException, row: int | None, bound: BudgetUsage, began: float
+        self, call: Call, failure: WorkerFailure | None, row: int | None, bound: BudgetUsage, began: float
     ) -> BudgetUsage:
         """What an attempt that failed or was cancelled has used, as the journal keeps it.
 
@@ -304,39 +308,36 @@ class CallPipeline:
         """
         handle: StepCall = call.run
         environment, used, status, said = handle.environment, bound, "lost", ""
-        if isinstance(error, WorkerFailure):
-            used, status, said = self.profile.usage_of_failure(call, error, bound), "failed", str(error)
-            if error.rejected is not None:
-                handle.record.count(error.rejected)
-            if error.status in _OVERLOADED:
-                asked_s = error.retry_after or 0.0  # nothing is held back for a wait that no run makes
+        if failure is not None:
+            used, status, said = self.profile.usage_of_failure(call, failure, bound), "failed", str(failure)
+            if failure.rejected is not None:
+                handle.record.count(failure.rejected)
+            if failure.status in _OVERLOADED:
+                asked_s = failure.retry_after or 0.0  # nothing is held back for a wait that no run makes
                 self._limits.pace.refused(began, asked_s if asked_s <= environment.longest_wait_s else None)
         if environment.journal is not None and row is not None:
             environment.journal.fail(row, status, self.profile.charge(used), environment.clock.now(), said)
         return used
 
-    async def _reply(self, call: Call) -> Reply:
-        """The worker's reply, with the price list's cost if it counts tokens but claims to be free."""
-        try:
-            reply = await self._worker(call)
-        except asyncio.CancelledError as error:
+    def _failure_of(self, error: BaseException) -> WorkerFailure | None:
+        """What an error that the worker let out is for its step; None: it ends the run."""
+        if isinstance(error, WorkerFailure):
+            return error
+        if isinstance(error, asyncio.CancelledError):
             # The caller, a failed step or a deadline asks for a cancel. Of one that the worker lets out by itself, a
             # task group would take the step for one that has ended.
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                raise
-            message = "something that the worker waited for was cancelled, but not by the run"
-            raise WorkerFailure(message, retryable=False) from error
-        except (UsageError, WorkflowError) as error:  # the worker cannot be used, and the run has been paid for
-            is_root = self.profile.conductor and self.profile.index < 0
-            if isinstance(error, JournalFailure) or is_root:
-                raise
+                return None
+            said = "something that the worker waited for was cancelled, but not by the run"
+        elif isinstance(error, JournalFailure) or (self.profile.conductor and self.profile.index < 0):
+            return None
+        else:  # the worker cannot be used, and the run has been paid for
             is_plain = type(error).__str__ is BaseException.__str__
             said = str(error) if is_plain else traceback.format_exception_only(error)[-1].strip()  # never raises
-            raise WorkerFailure(said, retryable=False) from error
-        if reply.paid_usd == reply.list_usd == 0 and (cost := self.profile.entry.cost_usd(reply.usage)):
-            return replace(reply, paid_usd=cost, list_usd=cost)
-        return reply
+        failure = WorkerFailure(said, retryable=False)
+        failure.__cause__ = error
+        return failure
 
     async def _wait_for_rate(self, call: Call, handle: StepCall) -> list[Taking]:
         clock = handle.environment.clock
@@ -405,14 +406,12 @@ async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None
     since, handle.doing = clock.steady(), "queued"
     if pace is not None:
         await pace.turn()
-    acquired: list[ConcurrencyLimiter] = []
-    try:
-        for limiter in limiters:
+    for before, limiter in enumerate(limiters):
+        try:
             await limiter.acquire()
-            acquired.append(limiter)
-    except asyncio.CancelledError:
-        for limiter in acquired:
-            limiter.release()
-        raise
+        except asyncio.CancelledError:
+            for each in limiters[:before]:
+                each.release()
+            raise
     handle.record.queue_s += clock.steady() - since
     handle.doing = _ASKING

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -124,6 +124,12 @@ class WorkerProfile:
         if "tools" in call.settings:
             read += len(json.dumps(call.settings["tools"]))
         return BudgetUsage(1, read + written, self.entry.most_usd(read, written) or 0.0)
+
+    def with_price(self, reply: Reply) -> Reply:
+        """The reply, with the price list's cost if it counts tokens but claims to be free."""
+        if reply.paid_usd == reply.list_usd == 0 and (cost := self.entry.cost_usd(reply.usage)):
+            return replace(reply, paid_usd=cost, list_usd=cost)
+        return reply
 
     def usage_of_reply(self, call: Call, reply: Reply) -> BudgetUsage:
         """What a reply is charged; a token per byte of question and reply if the provider counts no tokens."""
