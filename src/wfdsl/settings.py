@@ -53,7 +53,7 @@ class Table:
         """
         for field in options_of(type(self)):
             value = getattr(self, field.name)
-            if not field.is_plain(value) and (problem := field.problem(value)):
+            if value is not field.default and not field.is_plain(value) and (problem := field.problem(value)):
                 raise UsageError(f"{field.name} {problem}")
 
 
@@ -105,8 +105,7 @@ class Option:
     def is_plain(self, value: Any) -> bool:
         """Whether a value is fine at a glance, without pydantic."""
         return (
-            value is self.default
-            or (value is None and self.optional)
+            (value is None and self.optional)
             or (type(value) is self.type and (self.type is bool or self.is_table))
             or (type(value) is str and value in self.choices)
         )

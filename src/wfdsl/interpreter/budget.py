@@ -39,9 +39,12 @@ class BudgetUsage(NamedTuple):
         """Both together."""
         return BudgetUsage(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
-    def minus(self, other: BudgetUsage) -> BudgetUsage:
-        """What is left without the other."""
-        return BudgetUsage(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
+    def replaced(self, before: BudgetUsage, after: BudgetUsage) -> BudgetUsage:
+        """This amount with another one in the place of a part of it."""
+        calls, tokens, usd = after
+        return BudgetUsage(
+            self.calls + calls - before.calls, self.tokens + tokens - before.tokens, self.usd + usd - before.usd
+        )
 
     def is_within(self, most: BudgetUsage) -> bool:
         """Whether no part is larger."""
@@ -113,7 +116,7 @@ class BudgetTracker:
 
     def _settle(self, bound: BudgetUsage, actual: BudgetUsage) -> None:
         self.spent = self.spent.plus(actual)
-        self._taken = self._taken.plus(actual).minus(bound)
+        self._taken = self._taken.replaced(bound, actual)
         if not actual.is_within(bound):
             self._broken = _excess_of(self.budget, bound, actual) or self._broken
         waiting, self._waiting = self._waiting, []

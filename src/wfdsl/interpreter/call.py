@@ -12,12 +12,12 @@ import asyncio
 import math
 import time
 import traceback
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker, BudgetUsage
-from wfdsl.interpreter.events import BudgetCharged, Delta, Event, FellBack, Listener, Path, Retried
+from wfdsl.interpreter.events import BudgetCharged, Delta, FellBack, Listener, Path, Retried, unheard
 from wfdsl.interpreter.journal import RunJournal
 from wfdsl.interpreter.limits import (
     ConcurrencyLimiter,
@@ -39,6 +39,8 @@ _ASKING = "waiting for the worker's reply"
 _TOO_MANY = 429
 _OVERLOADED = {_TOO_MANY, 529}
 """HTTP statuses by which a provider reports an overload; the first one says that a call came too early, no more."""
+_LET_OUT = (WorkerFailure, asyncio.CancelledError, UsageError, WorkflowError)
+"""What workers let out. Anything else is a mistake in a program, and is not caught."""
 _BYTES_PER_TOKEN = 4
 """A usual ratio, for an estimate that is corrected once the reply is there. Our choice."""
 
@@ -55,6 +57,10 @@ class Clock:
         """Seconds since 1970."""
         return self._offset + self.steady()
 
+    def wall(self, steady: float) -> float:
+        """Seconds since 1970, for the event loop's own."""
+        return self._offset + steady
+
 
 class Environment(NamedTuple):
     """What all calls of a run share, those of its nested runs included."""
@@ -68,12 +74,8 @@ class Environment(NamedTuple):
     budget: BudgetTracker | None = None
     """None: nothing is counted, and there is no journal."""
     journal: RunJournal | None = None
-    listener: Listener | None = None
-
-    def emit(self, event: Event) -> None:
-        """Tell the listener, if there is one."""
-        if self.listener is not None:
-            self.listener(event)
+    emit: Listener = unheard
+    """Called with each event."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,24 +85,18 @@ class StepCall:
     environment: Environment
     path: Path
     profile: WorkerProfile
-    messages: InitVar[tuple[Message, ...]]
-    record: StepRecord = field(init=False)
+    record: StepRecord
     """What is known of the step so far."""
-    started: float = field(init=False)
+    began: float
+    """When the step became ready, on the event loop's clock."""
     doing: str = _ASKING
     """What the call is waiting for, in words."""
     latest: float | None = None
     """When the run that the step is in has to be over, on the event loop's clock."""
     seconds: float | None = None
     """How many the step has for a worker; None: no limit but `latest`."""
-    replies: list[Reply] = field(default_factory=list)
-    """All that were paid for, those that could not be used or that called tools included."""
     tools: Tools | None = None
     """The tools that the step's worker may call; None: it has none."""
-
-    def __post_init__(self, messages: tuple[Message, ...]) -> None:
-        self.started, profile = self.environment.clock.now(), self.profile
-        self.record = StepRecord(self.path[-1], profile.index, profile.name, messages, started=self.started)
 
     def __call__(self, text: str) -> None:
         """Tell the listener of a piece of the response. `Call.on_delta` is the step call itself: each call has one."""
@@ -172,9 +168,11 @@ class CallPipeline:
             limit = asyncio.timeout_at(call.deadline)
             try:
                 async with limit:
-                    return await (asked._reply(call) if profile.conductor else asked._persist(call))
-            except WorkerFailure as error:
-                failure = error
+                    return await (asked._worker(call) if profile.conductor else asked._persist(call))
+            except _LET_OUT as error:
+                failure = asked._failure_of(error)
+                if failure is None:
+                    raise
             except TimeoutError as error:
                 if not limit.expired():
                     raise
@@ -227,7 +225,7 @@ class CallPipeline:
             handle.doing = f"waiting to try again after: {failure}"
             handle.environment.emit(Retried(handle.path, made, wait_s, str(failure)))
             await asyncio.sleep(wait_s)
-            handle.record.retry_s = clock.now() - handle.started - handle.record.queue_s
+            handle.record.retry_s = clock.steady() - handle.began - handle.record.queue_s
 
     def _wait_for_provider(self, call: Call, failure: WorkerFailure) -> float:
         """Seconds until the worker is asked again, after its provider refused a call as one too many.
@@ -275,7 +273,7 @@ class CallPipeline:
                 if journal is not None:
                     key = profile.key(call)
                     row = await journal.begin(key, call, profile.name, profile.charge(bound), now())
-                reply = await self._reply(call)
+                reply = profile.with_price(await self._worker(call))
                 actual = bound if budget is None else profile.usage_of_reply(call, reply)
                 if journal is not None and row is not None:
                     begun, row = row, None  # the call is over, and not lost if this is cancelled
@@ -283,8 +281,8 @@ class CallPipeline:
                     usable = is_usable(reply, call)
                     reply = await journal.finish(begun, key, call, reply, charge, at=now(), usable=usable)
                 used = actual
-            except (WorkerFailure, asyncio.CancelledError) as error:
-                used = self._used_without_reply(call, error, row, bound, began)
+            except _LET_OUT as error:
+                used = self._used_without_reply(call, self._failure_of(error), row, bound, began)
                 raise
             finally:
                 if budget is not None:
@@ -297,12 +295,12 @@ class CallPipeline:
         if limits.tokens is not None:
             taken[-1].amount = reply.usage.total_tokens
         if not is_usable(reply, call):
-            handle.replies.append(reply)
+            handle.record.count(reply)
             raise unusable(reply)
         return reply
 
     def _used_without_reply(
-        self, call: Call, error: BaseException, row: int | None, bound: BudgetUsage, began: float
+        self, call: Call, failure: WorkerFailure | None, row: int | None, bound: BudgetUsage, began: float
     ) -> BudgetUsage:
         """What an attempt that failed or was cancelled has used, as the journal keeps it.
 
@@ -310,39 +308,36 @@ class CallPipeline:
         """
         handle: StepCall = call.run
         environment, used, status, said = handle.environment, bound, "lost", ""
-        if isinstance(error, WorkerFailure):
-            used, status, said = self.profile.usage_of_failure(call, error, bound), "failed", str(error)
-            if error.rejected is not None:
-                handle.replies.append(error.rejected)
-            if error.status in _OVERLOADED:
-                asked_s = error.retry_after or 0.0  # nothing is held back for a wait that no run makes
+        if failure is not None:
+            used, status, said = self.profile.usage_of_failure(call, failure, bound), "failed", str(failure)
+            if failure.rejected is not None:
+                handle.record.count(failure.rejected)
+            if failure.status in _OVERLOADED:
+                asked_s = failure.retry_after or 0.0  # nothing is held back for a wait that no run makes
                 self._limits.pace.refused(began, asked_s if asked_s <= environment.longest_wait_s else None)
         if environment.journal is not None and row is not None:
             environment.journal.fail(row, status, self.profile.charge(used), environment.clock.now(), said)
         return used
 
-    async def _reply(self, call: Call) -> Reply:
-        """The worker's reply, with the price list's cost if it counts tokens but claims to be free."""
-        try:
-            reply = await self._worker(call)
-        except asyncio.CancelledError as error:
+    def _failure_of(self, error: BaseException) -> WorkerFailure | None:
+        """What an error that the worker let out is for its step; None: it ends the run."""
+        if isinstance(error, WorkerFailure):
+            return error
+        if isinstance(error, asyncio.CancelledError):
             # The caller, a failed step or a deadline asks for a cancel. Of one that the worker lets out by itself, a
             # task group would take the step for one that has ended.
             task = asyncio.current_task()
             if task is None or task.cancelling():
-                raise
-            message = "something that the worker waited for was cancelled, but not by the run"
-            raise WorkerFailure(message, retryable=False) from error
-        except (UsageError, WorkflowError) as error:  # the worker cannot be used, and the run has been paid for
-            is_root = self.profile.conductor and self.profile.index < 0
-            if isinstance(error, JournalFailure) or is_root:
-                raise
+                return None
+            said = "something that the worker waited for was cancelled, but not by the run"
+        elif isinstance(error, JournalFailure) or (self.profile.conductor and self.profile.index < 0):
+            return None
+        else:  # the worker cannot be used, and the run has been paid for
             is_plain = type(error).__str__ is BaseException.__str__
             said = str(error) if is_plain else traceback.format_exception_only(error)[-1].strip()  # never raises
-            raise WorkerFailure(said, retryable=False) from error
-        if reply.paid_usd == reply.list_usd == 0 and (cost := self.profile.entry.cost_usd(reply.usage)):
-            return replace(reply, paid_usd=cost, list_usd=cost)
-        return reply
+        failure = WorkerFailure(said, retryable=False)
+        failure.__cause__ = error
+        return failure
 
     async def _wait_for_rate(self, call: Call, handle: StepCall) -> list[Taking]:
         clock = handle.environment.clock
@@ -377,7 +372,7 @@ async def ask_with_tools(pipeline: CallPipeline, call: Call, tools: Tools) -> Re
         reply = await pipeline.ask(call._replace(settings={**call.settings, **tools.settings(rounds)}))
         if not reply.tool_calls:
             return reply
-        handle.replies.append(reply)
+        handle.record.count(reply)
         count = len(reply.tool_calls)
         issued, known = known[:count], known[count:]
         if not issued:
@@ -411,14 +406,12 @@ async def _queue_for(limiters: tuple[ConcurrencyLimiter, ...], pace: Pace | None
     since, handle.doing = clock.steady(), "queued"
     if pace is not None:
         await pace.turn()
-    acquired: list[ConcurrencyLimiter] = []
-    try:
-        for limiter in limiters:
+    for before, limiter in enumerate(limiters):
+        try:
             await limiter.acquire()
-            acquired.append(limiter)
-    except asyncio.CancelledError:
-        for limiter in acquired:
-            limiter.release()
-        raise
+        except asyncio.CancelledError:
+            for each in limiters[:before]:
+                each.release()
+            raise
     handle.record.queue_s += clock.steady() - since
     handle.doing = _ASKING

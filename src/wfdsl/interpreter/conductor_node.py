@@ -16,8 +16,8 @@ from wfdsl.errors import UsageError
 from wfdsl.interpreter.call import CallPipeline, Environment, Pipelines, StepCall
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.events import CompletionFinished, CompletionStarted, Path, error_type_of
-from wfdsl.interpreter.record import Run, RunEnded
+from wfdsl.interpreter.events import CompletionFinished, CompletionStarted, Path, error_type_of, unheard
+from wfdsl.interpreter.record import Run, RunEnded, StepRecord
 from wfdsl.interpreter.worker_profile import WorkerProfile
 from wfdsl.language.workflow import Workflow
 from wfdsl.protocols import Call, Message, Reply, Worker, WorkerPool
@@ -55,7 +55,8 @@ class ConductorCall(StepCall):
         environment: Environment,
         path: Path,
         profile: WorkerProfile,
-        messages: tuple[Message, ...],
+        record: StepRecord,
+        began: float,
         *,
         request: RunRequest,
         level: Level,
@@ -64,7 +65,7 @@ class ConductorCall(StepCall):
         """`request` is what the workflows inside the node have in common, `level` is theirs; `run_workflow` is the
         execution's, which is above this.
         """
-        super().__init__(environment, path, profile, messages)
+        super().__init__(environment, path, profile, record, began)
         self._own = replace(profile, conductor=False, fallbacks=())
         self._run_workflow = run_workflow
         self.request = request
@@ -92,12 +93,12 @@ class ConductorCall(StepCall):
         Raises:
             WorkerFailure: it gave no usable reply.
         """
-        environment, request = self.environment._replace(listener=None), self.request
-        path = (*self.path, round_number, OWN_STEP)
-        handle = StepCall(environment, path, self._own, messages)
+        environment, request = self.environment._replace(emit=unheard), self.request
+        path, clock, profile = (*self.path, round_number, OWN_STEP), environment.clock, self._own
+        record = StepRecord(OWN_STEP, profile.index, profile.name, messages)
+        handle = StepCall(environment, path, profile, record, clock.steady())
         settings = {**sampling_settings(request.config.seed, path), **(settings or {})}
         call = Call(messages, path, request.sample_id, settings, self.level.deadline, None, handle)
-        profile, clock = self._own, environment.clock
         self.environment.emit(CompletionStarted(path, profile.name, clock.now(), self.provider, profile.entry.model))
         try:
             reply = await CallPipeline(worker, profile).ask(call)
@@ -106,10 +107,10 @@ class ConductorCall(StepCall):
             raise
         else:
             end = CompletionFinished(path, clock.now(), messages, reply)
-            self.replies.append(reply)
+            self.record.count(reply)
             return reply
         finally:
-            self.replies.extend(handle.replies)
+            self.record.count(record)
             self.environment.emit(end)
 
     async def run(
@@ -133,10 +134,14 @@ class ConductorCall(StepCall):
         try:
             run = await self._run_workflow(request, self.environment, self.level, (*self.path, round_number))
         except RunEnded as error:
-            self.record.nested = (*self.record.nested, error.run)
+            self._keep(error.run)
             raise
-        self.record.nested = (*self.record.nested, run)
+        self._keep(run)
         return run
+
+    def _keep(self, run: Run) -> None:
+        self.record.nested = (*self.record.nested, run)
+        self.record.count(run)
 
 
 def sampling_settings(seed: int | None, path: Path) -> Mapping[str, Any]:

@@ -169,6 +169,10 @@ Listener: TypeAlias = Callable[[Event], None]
 """A plain function that is called with each event of a run as it happens (`on_event`)."""
 
 
+def unheard(event: Event) -> None:
+    """The listener of a run that has none."""
+
+
 def safe(listener: Listener) -> Listener:
     """A listener that is switched off once it raises: the run has paid for its replies and continues without it."""
     hears = True

@@ -8,20 +8,21 @@ left running, whatever happens.
 from __future__ import annotations
 
 import asyncio
+import math
 import platform
 import sys
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field, replace
-from typing import Any
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any, cast
 
 from wfdsl._version import __version__
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.graph import Schedule, graph_of
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import BudgetSpent
 from wfdsl.interpreter.call import CallPipeline, Environment, StepCall, StepSuspended, ask_with_tools
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.config import RunRequest
-from wfdsl.interpreter.events import Path, RunFinished, RunStarted, StepFinished, StepStarted, error_type_of
+from wfdsl.interpreter.events import Path, RunFinished, RunStarted, StepFinished, StepStarted, error_type_of, unheard
 from wfdsl.interpreter.record import (
     BudgetExhausted,
     Run,
@@ -29,14 +30,13 @@ from wfdsl.interpreter.record import (
     RunSuspended,
     StepRecord,
     as_unicode,
-    cost_of,
     worker_title,
 )
 from wfdsl.interpreter.tools import pending_calls
 from wfdsl.interpreter.worker_profile import require_priced
 from wfdsl.language.tree import ALL
 from wfdsl.language.workflow import Step, Workflow
-from wfdsl.protocols import Call, Reply, RunStatus, StepState, WorkerFailure, WorkerPool
+from wfdsl.protocols import Call, RunStatus, StepState, WorkerFailure, WorkerPool
 
 CAUSES = (WorkerFailure, BudgetSpent, JournalFailure, RunFailed, BudgetExhausted)
 """What the outside world can do to a step. Anything else is a mistake in a program, and is not caught."""
@@ -96,35 +96,24 @@ async def run_workflow(request: RunRequest, environment: Environment, level: Lev
     return await Execution(request, environment, level, prefix).finish()
 
 
-@dataclass(slots=True)
 class Execution:
-    """The state of one run. Step i's record is in `_records[i]` once it is over, its call in `_calls[i]` before.
+    """The state of one run. A step's task is started exactly when its counter in `_missing` reaches zero."""
 
-    Invariant: a step's task is started exactly when its counter in `_missing` reaches zero.
-    """
-
-    request: RunRequest
-    environment: Environment
-    level: Level
-    prefix: Path = ()
-    """The path of the step that the workflow is nested in."""
-    _schedule: Schedule = field(init=False)
-    _missing: list[int] = field(init=False)
-    _calls: list[StepCall | None] = field(init=False)
-    _records: list[StepRecord | None] = field(init=False)
-    _responses: list[str] = field(init=False)
-    _group: asyncio.TaskGroup = field(init=False, default_factory=asyncio.TaskGroup)
-    _context: Context = field(init=False, default_factory=copy_context)
-    _failure: tuple[str, WfdslError] | None = field(init=False, default=None)
-    """The first step that failed, as a message, and why."""
-    _started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        workflow, count = self.request.workflow, len(self.request.workflow)
-        self._schedule = graph_of(workflow).schedule(run_dead_steps=self.request.config.run_dead_steps)
+    def __init__(self, request: RunRequest, environment: Environment, level: Level, prefix: Path = ()) -> None:
+        """`prefix` is the path of the step that the workflow is nested in."""
+        self.request, self.environment, self.level, self.prefix = request, environment, level, prefix
+        workflow, entry_of = request.workflow, level.pool.entry
+        self._schedule = graph_of(workflow).schedule(run_dead_steps=request.config.run_dead_steps)
         self._missing = list(self._schedule.missing)
-        self._calls, self._records, self._responses = [None] * count, [None] * count, [""] * count
-        self._started = self.environment.clock.now()
+        workers = cast(list[int], [step.worker for step in workflow])  # require_runnable has checked it
+        self._records = [StepRecord(step, each, str(entry_of(each).name)) for step, each in enumerate(workers)]
+        for step in self._schedule.pruned:
+            self._records[step].status = "pruned"
+        self._responses = [""] * len(workflow)
+        self._group, self._context = asyncio.TaskGroup(), copy_context()
+        self._failure: tuple[str, WfdslError] | None = None
+        """The first step that failed, as a message, and why."""
+        self._started = environment.clock.now()
 
     async def finish(self) -> Run:
         """Run every step, and give the run."""
@@ -158,10 +147,9 @@ class Execution:
 
     def _end_status(self) -> RunStatus:
         """How the run ended, once all tasks are over without an error."""
-        last = self._records[-1]
-        if last is not None and last.status == "done":
+        if self._records[-1].status == "done":
             return "done"
-        if any(record is not None and record.status == "suspended" for record in self._records):
+        if any(record.status == "suspended" for record in self._records):
             return "suspended"
         # The group takes a task that others cancelled for one that has ended.
         lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
@@ -174,8 +162,7 @@ class Execution:
         Both before the first call is made: a missing key is found before anything is paid for.
         """
         pipelines, tracker = self.level.pipelines, self.environment.budget
-        for worker in self._schedule.workers:
-            assert isinstance(worker, int)  # require_runnable has checked it
+        for worker in cast(tuple[int, ...], self._schedule.workers):
             pipeline = pipelines[worker]
             if tracker is not None:
                 require_priced(pipeline.profiles, tracker.budget)
@@ -188,30 +175,35 @@ class Execution:
 
     async def _perform(self, step: int) -> None:
         """Run a step, and start those that it has made ready."""
-        worker = self.request.workflow[step].worker
-        assert isinstance(worker, int)  # require_runnable has checked it
-        pipeline = self.level.pipelines[worker]
-        handle, call = self._begin(step, pipeline)
+        record = self._records[step]
+        pipeline = self.level.pipelines[record.worker]
+        handle, call = self._begin(record, pipeline)
         try:
             reply = await (pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools))
         except (StepSuspended, RunSuspended):
-            self._end(step, self._record_of(handle, "suspended"))
+            self._end(record, "suspended")
             return
         except CAUSES as cause:
             self._fail(handle, cause)
             raise
         self._responses[step] = reply.text
-        self._end(step, self._record_of(handle, "done", reply=reply))
+        record.take(reply)
+        if not pipeline.profile.conductor:  # what one says is made of other replies
+            record.count(reply)
+        self._end(record, "done")
         for later in self._schedule.seen_by[step]:
             self._missing[later] -= 1
             if not self._missing[later]:
                 self._start(later)
 
-    def _begin(self, step: int, pipeline: CallPipeline) -> tuple[StepCall, Call]:
+    def _begin(self, record: StepRecord, pipeline: CallPipeline) -> tuple[StepCall, Call]:
         request, environment, level, profile = self.request, self.environment, self.level, pipeline.profile
-        messages, path, deadline = request.messages_of(step, self._responses), (*self.prefix, step), self._deadline()
-        settings, asked = sampling_settings(request.config.seed, path), request.workflow[step]
-        answers = step == len(self._records) - 1
+        step, asked, path = record.step, request.workflow.steps[record.step], (*self.prefix, record.step)
+        messages = request.messages_of(step, self._responses)
+        began, latest, seconds = environment.clock.steady(), level.deadline, request.config.step_timeout_s
+        deadline = latest if seconds is None else min(began + seconds, math.inf if latest is None else latest)
+        record.messages, record.status, record.started = messages, "running", environment.clock.wall(began)
+        settings, answers = sampling_settings(request.config.seed, path), step == len(self._records) - 1
         own = request.answer_settings if answers else {}
         tools = request.tools if answers or (request.tools is not None and request.tools.steps == "all") else None
         handle: StepCall
@@ -219,31 +211,22 @@ class Execution:
             inside = replace(request, answer_settings=own, tools=tools)
             below = level.inside(asked.depth, deadline)
             handle = ConductorCall(
-                environment, path, profile, messages, request=inside, level=below, run_workflow=run_workflow
+                environment, path, profile, record, began, request=inside, level=below, run_workflow=run_workflow
             )
         else:
-            handle = StepCall(environment, path, profile, messages)
+            handle = StepCall(environment, path, profile, record, began)
             handle.tools = tools
             if asked.temperature is not None or asked.max_tokens is not None:
                 settings = {**settings, **asked.settings}
             if own:
                 settings = {**settings, **profile.within_limits(own)}
-        handle.latest, handle.seconds = level.deadline, request.config.step_timeout_s
-        self._calls[step] = handle
-        entry = profile.entry
+        handle.latest, handle.seconds = latest, seconds
         sink = None
-        if environment.listener is not None:
-            sink, about = handle, (entry.provider, entry.model, profile.conductor)
-            environment.emit(StepStarted(path, profile.name, handle.started, *about))
+        if environment.emit is not unheard:
+            sink, entry = handle, profile.entry
+            about = (entry.provider, entry.model, profile.conductor)
+            environment.emit(StepStarted(path, profile.name, record.started, *about))
         return handle, Call(messages, path, request.sample_id, settings, deadline, sink, handle)
-
-    def _deadline(self) -> float | None:
-        """When a step that starts now has to be over, on the event loop's clock."""
-        latest, seconds = self.level.deadline, self.request.config.step_timeout_s
-        if seconds is None:
-            return latest
-        end = self.environment.clock.steady() + seconds
-        return end if latest is None else min(end, latest)
 
     def _fail(self, handle: StepCall, cause: WfdslError) -> None:
         reason = as_unicode(str(cause))
@@ -251,50 +234,26 @@ class Execution:
             who = worker_title(handle.profile.index, handle.profile.name)
             what = {BudgetSpent: " was not finished", RunFailed: "", BudgetExhausted: ""}.get(type(cause), " failed")
             self._failure = (f"{self._title(handle.record.step)}{what}, {who}: {reason}", cause)
-        self._end(handle.record.step, self._record_of(handle, "failed", error=reason), error_type_of(cause))
+        self._end(handle.record, "failed", reason, error_type_of(cause))
 
-    def _end(self, step: int, record: StepRecord, error_type: str = "") -> None:
-        self._records[step] = record
-        self._calls[step] = None
-        self.environment.emit(StepFinished((*self.prefix, step), record, error_type))
-
-    def _record_of(
-        self, handle: StepCall, status: StepState, *, reply: Reply | None = None, error: str = ""
-    ) -> StepRecord:
-        """The record of a step that has begun, once its call is over."""
-        record = handle.record
-        record.status, record.error, record.finished = status, error, self.environment.clock.now()
-        if reply is None:
-            record.replayed, record.answered_by = False, None
-        else:
-            record.take(reply)
-            if not handle.profile.conductor:  # what one says is made of other replies
-                handle.replies.append(reply)
-        record.usage, record.paid_usd, record.list_usd = cost_of([*handle.replies, *record.nested])
-        return record
-
-    def _snapshot(self, step: int) -> StepRecord:
-        record = self._records[step]
-        if record is not None:
-            return record
-        handle = self._calls[step]
-        if handle is not None:
-            return self._record_of(handle, "stopped")
-        worker = self.request.workflow[step].worker
-        assert isinstance(worker, int)  # require_runnable has checked it
-        status: StepState = "pruned" if self._schedule.missing[step] < 0 else "waiting"
-        return StepRecord(step=step, worker=worker, worker_name=self._worker_name(worker), status=status)
+    def _end(self, record: StepRecord, status: StepState, error: str = "", error_type: str = "") -> None:
+        """Finish the record of a step, and tell of it."""
+        record.end(status, self.environment.clock.now(), error)
+        self.environment.emit(StepFinished((*self.prefix, record.step), record, error_type))
 
     def _run(self, status: RunStatus) -> Run:
-        request, environment = self.request, self.environment
+        request, environment, now = self.request, self.environment, self.environment.clock.now()
+        for record in self._records:
+            if record.status == "running":
+                record.end("stopped", now)
         return Run(
             id=environment.run_id,
             workflow=request.workflow,
             question=request.question,
-            steps=tuple(map(self._snapshot, range(len(self._records)))),
+            steps=tuple(self._records),
             status=status,
             started=self._started,
-            finished=environment.clock.now(),
+            finished=now,
             names=request.names,
             pool=self.level.pool.name,
             settings={} if self.prefix else request.settings(),
@@ -308,13 +267,10 @@ class Execution:
         where, names = "/".join(map(str, (*self.prefix, step))), self.request.names
         return f"step {where} ({names[step]})" if names else f"step {where}"
 
-    def _worker_name(self, worker: int | str) -> str:
-        return str(self.level.pool.entry(worker).name) if isinstance(worker, int) else worker
-
     def _announce(self) -> None:
         environment, workflow = self.environment, self.request.workflow
-        if environment.listener is not None:
-            workers = tuple(self._worker_name(step.worker) for step in workflow)
+        if environment.emit is not unheard:
+            workers = tuple(record.worker_name for record in self._records)
             names, pruned = self.request.names, self._schedule.pruned
             environment.emit(RunStarted(self.prefix, environment.run_id, workflow, names, workers, pruned))
 

@@ -26,7 +26,7 @@ from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Path as CallPath
 from wfdsl.interpreter.journal import OF_RUN, TOOL_CALLS, Attempt, attempts_in, decoding
 from wfdsl.interpreter.journal_file import connect, failure, is_alive
-from wfdsl.interpreter.record import Run, StepRecord, cost_of
+from wfdsl.interpreter.record import Run, StepRecord
 from wfdsl.protocols import RunStatus
 
 
@@ -316,8 +316,9 @@ class _Unfinished:
             return record
         if responses.keys() >= set(request.workflow.sees(index)):  # a reply of another run is not among the calls
             record.messages = request.messages_of(index, responses)
-        replies = [call.reply for call in calls if call.reply is not None]
-        record.usage, record.paid_usd, record.list_usd = cost_of(replies)
+        for call in calls:
+            if call.reply is not None:
+                record.count(call.reply)
         record.started, record.status = calls[0].started, "running" if is_open else "stopped"
         own = [call for call in calls if call.path == at]
         if not own:

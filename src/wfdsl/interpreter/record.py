@@ -7,7 +7,7 @@ the system's clock cannot make a step end before it started.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, cast
@@ -129,6 +129,19 @@ class StepRecord:
         """Fill in what the worker answered."""
         self.response, self.finish, self.ending = reply.text, reply.finish, reply.ending
         self.model, self.thinking = reply.model, reply.thinking
+
+    def end(self, status: StepState, at: float, error: str = "") -> None:
+        """Say how the step ended, and when, in seconds since 1970."""
+        self.status, self.finished, self.error = status, at, error
+        if status != "done":
+            self.replayed, self.answered_by = False, None
+
+    def count(self, part: Reply | StepRecord | Run) -> None:
+        """Add what a reply, another step or a run inside has cost."""
+        paid, listed = part.paid_usd, part.list_usd
+        self.usage = part.usage if self.usage is NOTHING else self.usage + part.usage
+        self.paid_usd = None if paid is None or self.paid_usd is None else self.paid_usd + paid
+        self.list_usd = None if listed is None or self.list_usd is None else self.list_usd + listed
 
     def picture(self) -> StepStatus:
         """The state of the step, as pictures show it."""
@@ -355,14 +368,6 @@ def worker_title(index: int | str, name: str) -> str:
     """How messages call a worker; the root Conductor, whose index is below 0, is not one of the pool's."""
     who = "Conductor" if isinstance(index, int) and index < 0 else f"worker {index}"
     return f"{who} ({name})" if name else who
-
-
-def cost_of(parts: Sequence[Reply | Run]) -> tuple[Usage, float | None, float | None]:
-    """The tokens of replies and runs, what was paid for them and what they cost by the price list, in US dollars."""
-    if len(parts) == 1:  # as of most steps
-        return parts[0].usage, parts[0].paid_usd, parts[0].list_usd
-    usage = sum((part.usage for part in parts), NOTHING)
-    return usage, total_usd(part.paid_usd for part in parts), total_usd(part.list_usd for part in parts)
 
 
 def workflow_to_list(workflow: Workflow) -> list[dict[str, Any]]:

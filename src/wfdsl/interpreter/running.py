@@ -21,7 +21,7 @@ from wfdsl.interpreter.call import Clock, Environment, Pipelines
 from wfdsl.interpreter.conductor_node import Level
 from wfdsl.interpreter.config import DEFAULT, RunConfig, RunRequest
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.events import Event, Listener, safe
+from wfdsl.interpreter.events import Event, Listener, safe, unheard
 from wfdsl.interpreter.execution import Execution, require_runnable
 from wfdsl.interpreter.journal import Journal, RunJournal
 from wfdsl.interpreter.journal_reading import request_of
@@ -241,7 +241,7 @@ async def _run_request(
             limiters=own if limiter is None else (*own, limiter),
             budget=tracker,
             journal=kept,
-            listener=None if on_event is None else safe(on_event),
+            emit=unheard if on_event is None else safe(on_event),
         )
         level = Level(
             pipelines=Pipelines(workers),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -98,9 +98,8 @@ class WorkerProfile:
 
     def input_bound(self, messages: tuple[Message, ...]) -> int:
         """The most input tokens that messages can be."""
-        total = self._system_bytes
+        total = self._system_bytes + utf8_bytes("".join([message["content"] for message in messages]))
         for message in messages:
-            total += utf8_bytes(message["content"])
             if len(message) > _PLAIN_MESSAGE:
                 total += len(json.dumps(message.get("tool_calls"))) + TOKENS_OF_IMAGE * len(message.get("images", ()))
         return total
@@ -125,6 +124,12 @@ class WorkerProfile:
         if "tools" in call.settings:
             read += len(json.dumps(call.settings["tools"]))
         return BudgetUsage(1, read + written, self.entry.most_usd(read, written) or 0.0)
+
+    def with_price(self, reply: Reply) -> Reply:
+        """The reply, with the price list's cost if it counts tokens but claims to be free."""
+        if reply.paid_usd == reply.list_usd == 0 and (cost := self.entry.cost_usd(reply.usage)):
+            return replace(reply, paid_usd=cost, list_usd=cost)
+        return reply
 
     def usage_of_reply(self, call: Call, reply: Reply) -> BudgetUsage:
         """What a reply is charged; a token per byte of question and reply if the provider counts no tokens."""
@@ -158,7 +163,7 @@ class WorkerProfile:
 
 def profile_of(pool: WorkerPool, index: int) -> WorkerProfile:
     """A worker's profile. It is kept with its pool, which never changes: programs run many workflows on one."""
-    known = _PROFILES.setdefault(pool, {})
+    known = _PROFILES.get(pool) or _PROFILES.setdefault(pool, {})
     if index not in known:
         conductor = index in getattr(pool, "conductors", ())
         known[index] = WorkerProfile(index, pool.entry(index), _fallbacks(pool, index), conductor)

@@ -83,15 +83,24 @@ class Prices(_TokenPrices):
 
     def usd(self, usage: Usage) -> float:
         """What these tokens cost, in US dollars."""
-        price: _TokenPrices = self
-        for tier in self.tiers:
-            price = tier if usage.input_tokens > tier.above else price
+        price = self._at(usage.input_tokens)
         cached = price.input if price.cached is None else price.cached
         write = max(price.cache_write or 0.0, price.input)
         fresh_tokens = max(usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens, 0)
         cost = fresh_tokens * price.input + usage.cached_tokens * cached + usage.cache_write_tokens * write
-        cost += usage.output_tokens * price.output
+        return (cost + usage.output_tokens * price.output) / _TOKENS_PER_PRICE
+
+    def most_usd(self, input_tokens: int, output_tokens: int) -> float:
+        """The most that so many tokens can cost, in US dollars: all input is written into the cache."""
+        price = self._at(input_tokens)
+        cost = input_tokens * max(price.cache_write or 0.0, price.input) + output_tokens * price.output
         return cost / _TOKENS_PER_PRICE
+
+    def _at(self, input_tokens: int) -> _TokenPrices:
+        price: _TokenPrices = self
+        for tier in self.tiers:
+            price = tier if input_tokens > tier.above else price
+        return price
 
 
 class WorkerEntry(Strict):
@@ -246,7 +255,7 @@ class WorkerEntry(Strict):
 
     def most_usd(self, input_tokens: int, output_tokens: int) -> float | None:
         """The most that this number of tokens can cost: all input is written into the cache."""
-        return self.cost_usd(Usage(input_tokens, output_tokens, cache_write_tokens=input_tokens))
+        return None if self.prices is None else self.prices.most_usd(input_tokens, output_tokens)
 
 
 class Options(Strict):

@@ -80,15 +80,12 @@ class _Pieces:
     Where thinking is to be taken out, nothing is shown before its end, or the end of the text.
     """
 
+    _shown_chars, _held, _streamed = 0, "", False
+
     def __init__(self, sink: Callable[[str], None], max_chars: int, *, strip_thinking: bool) -> None:
-        self._sink = sink
-        self._strips = strip_thinking
+        self._sink, self._max_chars, self._strips = sink, max_chars, strip_thinking
         self._thinks = "" if strip_thinking else None
         """The thinking so far; None outside of it."""
-        self._max_chars = max_chars
-        self._shown_chars = 0
-        self._held = ""
-        self._streamed = False
 
     def __call__(self, piece: str) -> None:
         self._streamed = self._streamed or piece != ""
