@@ -76,19 +76,6 @@ def test_what_cannot_be_read_is_one_line_and_exit_code_2(
     assert result.err.count("\n") == 1
 
 
-def test_permission_denied_by_the_system_is_one_line(
-    wfdsl: Command, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(path: Path, *_: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "open", refuse)
-
-    result = wfdsl("check", "good.txt")
-
-    assert (result.code, result.err) == (2, "wfdsl check: good.txt: cannot be read: permission denied\n")
-
-
 @pytest.mark.parametrize(
     ("command", "name", "code"),
     [
