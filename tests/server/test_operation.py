@@ -107,11 +107,11 @@ EXPECTED = {
     ],
 )
 def test_a_missing_key_is_told_before_the_server_starts(
-    wfdsl: Command,
+    wfdsl: Command,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: tuple[str, ...],
-    said: str,  # noqa: F811
+    said: str,
 ) -> None:
     monkeypatch.setenv("WFDSL_HOME", str(tmp_path))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
