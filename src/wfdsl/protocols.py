@@ -149,6 +149,7 @@ class WorkerFailure(WfdslError):  # noqa: N818  (the call failed, not our progra
     """A call that got no usable reply."""
 
     message: InitVar[str]
+    """What went wrong."""
     _: KW_ONLY
     retryable: bool
     """Whether the same call may succeed later."""

@@ -46,11 +46,7 @@ class Table:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Check the options.
-
-        Raises:
-            UsageError: a value has the wrong type or is outside its limits.
-        """
+        """Check the options; raises UsageError if a value has the wrong type or is outside its limits."""
         for field in options_of(type(self)):
             value = getattr(self, field.name)
             if value is not field.default and not field.is_plain(value) and (problem := field.problem(value)):
@@ -292,6 +288,7 @@ def in_plain_words(message: str) -> str:
 
 _PLAIN: Final = {
     "Field required": "is missing",
+    "Extra inputs are not permitted": "is not known",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
     "a integer": "a whole number",

@@ -104,13 +104,13 @@ def pool(files: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["run", "one.wf", "--pool", "pool.toml", "-q", "-"],
         ["solve", "Why?"],
         ["solve", "--pool", "local", "Why?"],
-        ["solve", "-"],
+        ["run", "one.wf", "--pool", "pool.toml", "--", "Why?"],
     ],
 )
 def test_a_question_is_an_argument_an_option_or_standard_input(
     wfdsl: Command, pool: Path, arguments: list[str]
 ) -> None:
-    result = wfdsl(*arguments, "--dry-run", stdin=b"Why?")
+    result = wfdsl(arguments[0], "--dry-run", *arguments[1:], stdin=b"Why?")
 
     assert result.code == 0, result.err
     assert ("user: Why?" if arguments[0] == "run" else "Why?") in result.out

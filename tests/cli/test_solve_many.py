@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,19 +145,6 @@ def test_what_stops_all_questions_is_one_line_and_exit_code_2(
     assert capsys.readouterr().err.splitlines()[-1].startswith('wfdsl solve: worker "conductor" needs a key')
 
 
-def test_answers_that_cannot_be_written_end_the_command(
-    chat: Chat, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ask({"question": "a"})
-    chat.script = [ONE]
-    monkeypatch.setattr("wfdsl.cli.solving._opened", lambda _: FileIO("/dev/full", "a"))
-
-    code = solve()
-
-    assert code == 2
-    assert "out.jsonl: cannot be written: No space left on device" in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_the_most_calls_in_flight_hold_for_all_questions_together(chat: Chat) -> None:
     ask(*({"question": f"Q{number}"} for number in range(4)))
     chat.script = [ONE] * 4
@@ -241,6 +227,7 @@ def test_a_file_of_questions_that_cannot_be_used_says_where(
         ("in.jsonl", "."),
         ("in.jsonl", "in.jsonl/x"),
         ("in.jsonl", "pool.toml"),
+        ("in.jsonl", "/dev/full"),
         ("in.jsonl", "odd.jsonl"),
         ("missing.jsonl", "out.jsonl"),
         (".", "out.jsonl"),

@@ -16,29 +16,25 @@ from wfdsl.cli.eval_reports import print_table
 from wfdsl.tasks.task import ANSWER_FORMATS
 
 RAY = ["--policy", "workers", "--tasks", "gym/seven", "--limit", "2", "--pool", "gym/seven", "--engine", "ray"]
+ON = ["--tasks", "tasks.jsonl", "--pool", "pool.toml"]
 
 POOL = """
 [pool]
 name = "toys"
-[[pool.workers]]
-name = "ann"
+[pool.defaults]
 provider = "scripted"
-options = { replies = ["The answer is 4.", "The answer is 5."], repeat = true }
-prices = { input = 1.0, output = 4.0 }
-max_tokens = 10
-[[pool.workers]]
-name = "bob"
-provider = "scripted"
-options = { replies = ["4"], repeat = true }
-prices = { input = 1.0, output = 4.0 }
-max_tokens = 10
-[[pool.workers]]
-name = "short"
-provider = "scripted"
-options = { replies = ["4", "4", "4"] }
 prices = { input = 1.0, output = 4.0 }
 max_tokens = 10
 retries = 0
+[[pool.workers]]
+name = "ann"
+options = { replies = ["The answer is 4.", "The answer is 5."], repeat = true }
+[[pool.workers]]
+name = "bob"
+options = { replies = ["4"], repeat = true }
+[[pool.workers]]
+name = "short"
+options = { replies = ["4", "4", "4"] }
 """
 
 
@@ -55,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def evaluated(*more: str, policies: tuple[str, ...] = ("worker:ann", "worker:bob")) -> int:
     named = [word for policy in policies for word in ("--policy", policy)]
-    return main([*named, "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--out", "out", "--no-plots", *more])
+    return main([*named, *ON, "--out", "out", "--no-plots", *more])
 
 
 def results(home: Path) -> list[dict[str, Any]]:
@@ -186,25 +182,16 @@ def test_a_folder_is_neither_written_over_nor_resumed_by_another_evaluation(
     ("arguments", "message"),
     [
         ([], "give --policy"),
-        (
-            ["--pool", "pool.toml"],
-            "give --policy: what is evaluated, such as workers, moa or FILE.wf, and --tasks: what it is asked",
-        ),
+        (["--pool", "pool.toml"], "moa or FILE.wf, and --tasks: what it is asked"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl"], "give --pool"),
-        (["--policy", "worker:nobody", "--tasks", "tasks.jsonl", "--pool", "pool.toml"], "has no worker"),
-        (["--policy", "nothing", "--tasks", "tasks.jsonl", "--pool", "pool.toml"], "nothing"),
+        (["--policy", "worker:nobody", *ON], "has no worker"),
+        (["--policy", "nothing", *ON], "nothing"),
         (["--policy", "worker:ann", "--tasks", "nowhere.jsonl", "--pool", "pool.toml"], "nowhere.jsonl"),
         (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "nowhere.toml"], "nowhere.toml"),
-        (["--policy", "worker:ann", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--map", "x"], "--map"),
-        (
-            ["--policy", "moa", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--set", "grading.judge=zoe"],
-            "no worker zoe",
-        ),
+        (["--policy", "worker:ann", *ON, "--map", "x"], "--map"),
+        (["--policy", "moa", *ON, "--set", "grading.judge=zoe"], "no worker zoe"),
         (["--resume", "nowhere"], "nowhere holds no evaluation"),
         (["compare", "nowhere"], "nowhere holds no evaluation"),
-        (["strategies", "nowhere"], "nowhere holds no evaluation"),
-        (["equal-cost", "nowhere"], "nowhere holds no evaluation"),
-        (["report", "nowhere"], "nowhere holds no evaluation"),
         ([*RAY[:-2], "--address", "auto"], "add --engine ray"),
         ([*RAY[:-2], "--nodes", "3"], "add --engine ray"),
         ([*RAY, "--budget-usd", "1"], "a budget holds on one machine"),
@@ -288,7 +275,7 @@ def test_a_package_that_is_missing_is_named_before_anything_is_asked(
 ) -> None:
     for package in ("matplotlib", "ray"):
         monkeypatch.setitem(sys.modules, package, None)
-    asked = ["--policy", "workers", "--tasks", "tasks.jsonl", "--pool", "pool.toml", "--out", "unplotted"]
+    asked = ["--policy", "workers", *ON, "--out", "unplotted"]
 
     assert main([*asked, *more]) == 2
 

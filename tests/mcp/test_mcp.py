@@ -206,6 +206,7 @@ async def test_hostile_texts_and_paths_are_refused_and_the_server_answers_on(fol
         for text in UNREADABLE:
             assert not (await called(client, "check", text=text))["ok"]
         assert (await called(client, "check", file="two.wf"))["ok"]
+        assert (await called(client, "check", text='param n = 2\nstep a by 0 copies {n}: "x"', params={"n": 3}))["ok"]
 
 
 async def test_runs_of_other_folders_are_out_of_reach(folder: Path) -> None:

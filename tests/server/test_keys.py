@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.cli.conftest import Command, wfdsl  # noqa: F401  (a fixture)
+from tests.cli.conftest import Command, files, wfdsl  # noqa: F401  (fixtures)
 from wfdsl.experiment import KeyLimits, ServeSettings
 from wfdsl.interpreter.budget import Budget, BudgetSpent, BudgetTracker, BudgetUsage
 from wfdsl.interpreter.journal import Journal
@@ -85,15 +85,8 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
         (("list", "--keys", "bad.toml"), "bad.toml: ann.hash must be given"),
     ],
 )
-def test_what_is_wrong_with_a_command_on_keys_is_said(
-    wfdsl: Command,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.toml").write_text("[ann]\n")
+def test_a_wrong_command_on_keys_is_told(wfdsl: Command, files: Path, arguments: tuple[str, ...], said: str) -> None:  # noqa: F811
+    (files / "bad.toml").write_text("[ann]\n")
 
     done = wfdsl("serve", "keys", *arguments)
 

@@ -75,8 +75,9 @@ def _module(command: str, arguments: Sequence[str]) -> ModuleType:
 
 def _take_question(args: argparse.Namespace, left: list[str], parser: Parser) -> None:
     """Take the question of `run FILE --option QUESTION`: argparse loses an argument that follows an option."""
-    if len(left) == 1 and getattr(args, "asked", "") is None and not left[0].startswith("-"):
-        args.asked = left[0]
+    *before, last = left
+    if getattr(args, "asked", "") is None and (before == ["--"] or (not before and not last.startswith("-"))):
+        args.asked = last
     else:
         parser.error(f"{UNKNOWN}{' '.join(left)}")
 

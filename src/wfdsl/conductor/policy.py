@@ -108,10 +108,10 @@ class Policy(Protocol):
 
 async def solved(policy: Policy, question: Question, pool: Pool, **options: Any) -> Solution:
     """What a policy answers; raises what `Policy.solve` does, and UsageError if your own gives something else."""
-    found: Any = policy.solve(question, pool, **options)
+    found: Any = policy.solve(question, pool, **options) if hasattr(policy, "solve") else policy
     found = await found if isawaitable(found) else found
     if not isinstance(found, Solution):
-        raise UsageError(f"{type(policy).__name__}.solve must return a Solution (got {found!r:.60})")
+        raise UsageError(f"{type(policy).__name__} must be a policy: solve returns a Solution (got {found!r:.60})")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Final
+from typing import Any, Final
 
 from wfdsl.api import Checked, analyze, analyze_path
 from wfdsl.errors import UsageError
@@ -64,7 +64,7 @@ class Folder:
             raise UsageError(f"there is no pool {name[:80]!r}: {error.strerror}") from None
 
     def read(
-        self, file: str | None, text: str | None, pool: Pool | None = None, params: dict[str, str] | None = None
+        self, file: str | None, text: str | None, pool: Pool | None = None, params: dict[str, Any] | None = None
     ) -> Checked:
         """Read and check a file of the folder, or the text of a workflow file.
 

@@ -41,7 +41,7 @@ Text: TypeAlias = Annotated[str | None, Field(description="a workflow's text, in
 PoolName: TypeAlias = Annotated[
     str, Field(description="the workers: a pool's name, a pool file, or models: openai:gpt-5,openai:gpt-5-mini")
 ]
-Params: TypeAlias = Annotated[dict[str, str] | None, Field(description="values of the parameters")]
+Params: TypeAlias = Annotated[dict[str, str | int | float] | None, Field(description="values of the parameters")]
 Question: TypeAlias = Annotated[str, Field(min_length=1, description="what the workflow is asked")]
 Cap: TypeAlias = Annotated[
     float,

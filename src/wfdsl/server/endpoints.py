@@ -120,17 +120,17 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     """The body of a request.
 
     One up to twice as large as it may be is read and forgotten, since many clients read no answer before they have sent
-    everything; a client that waits to be told to send is refused before.
+    everything; a client that says how much it has, and waits to be told to send it, is refused before.
 
     Raises:
         ApiError: it is too large, or does not come in time.
     """
-    stated = request.headers.get("content-length", "0")
-    most = limit if "expect" in request.headers else 2 * limit
+    stated, most = request.headers.get("content-length", "0"), 2 * limit
+    refused_over = limit if "expect" in request.headers else most
     found, size = bytearray(), 0
     try:
         async with asyncio.timeout(seconds):
-            if not stated.isdecimal() or int(stated) <= most:
+            if not stated.isdecimal() or int(stated) <= refused_over:
                 async for piece in request.stream():
                     size += len(piece)
                     if size <= limit:
