@@ -91,6 +91,8 @@ def _train(args: argparse.Namespace) -> int:
     plan = replace(read_plan(name, settings), overlap=args.overlap)
     stages = tuple(plan.train.stages) if stage is None else (stage,)
     plan.train.require_feasible(plan.pool, stages)
+    if args.json and not args.dry_run:
+        raise UsageError("--json prints a dry run; add --dry-run")
     if args.dry_run:
         return _dry_run(plan, stages, as_json=args.json)
     folder = out or Path(args.out or f"runs/{Path(name).name.removesuffix('.toml')}-seed{plan.train.seed}")

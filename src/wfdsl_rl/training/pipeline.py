@@ -154,13 +154,13 @@ def require_arguments(setup: Setup, stages: Sequence[str]) -> None:
 
 @contextmanager
 def _refusals_said(setup: Setup, logged: Sequence[Any] = ()) -> Iterator[None]:
-    """What TRL or a library of it raises before a step is logged is a mistake in [train.trl]."""
+    """What TRL or a library of it raises before a step is logged is a mistake in [train.trl], unless memory is full."""
     try:
         yield
     except Exception as error:
         *_, (frame, _) = walk_tb(error.__traceback__)
         library = frame.f_globals["__name__"].partition(".")[0]
-        if logged or library not in _REFUSING or not setup.train.trl:
+        if logged or library not in _REFUSING or not setup.train.trl or isinstance(error, torch.OutOfMemoryError):
             raise
         raise UsageError(f"train.trl ({', '.join(setup.train.trl)}): {library} refuses an option: {error}") from error
 

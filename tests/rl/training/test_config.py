@@ -201,7 +201,7 @@ def test_a_dry_run_of_the_paper_is_a_page_with_its_calls_and_what_is_missing(
         (["gym", "--resume", "nowhere"], "remove the experiment"),
         (["--resume", "nowhere", "--stage", "pools"], "remove the experiment, --stage"),
         (["smollm2-135m", "--dry-run", "--stage", "pools"], "there is no stage 'pools'; train.stages has sft, base"),
-        (["gym", "--stage", "pools"], "there is no stage 'pools'; train.stages has base"),
+        (["gym", "--json"], "add --dry-run"),
         (["export", "nowhere", "-o", "out"], "nowhere does not hold a model"),
     ],
 )
