@@ -42,7 +42,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_pool(tmp_path / "pool.toml", "the answer is 4")
     write_pool(tmp_path / "boss.toml", ONE_STEP)
-    (tmp_path / "a.wf").write_text('step a by w: "Say it."\nstep b by w sees a: "Say it again."\n')
+    with (tmp_path / "pool.toml").open("a") as file:
+        file.write("[budget]\ncalls = 9\n")
+    (tmp_path / "a.wf").write_text('step z by w: "?"\nstep a by w: "Say it."\nstep b by w sees a: "Again."\n')
     (tmp_path / "in.jsonl").write_text("".join(f'{{"question": "Q{number}"}}\n' for number in range(20)))
     (tmp_path / "tasks.jsonl").write_text('{"question": "2 + 2?", "gold": "4", "kind": "math"}\n' * 20)
     return tmp_path
@@ -118,8 +120,9 @@ def test_a_terminal_gets_the_answer_once_below_the_progress(place: Path) -> None
 
 @pytest.mark.parametrize("name", ["run", "solve"])
 def test_quiet_prints_the_answer_and_nothing_else(place: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main([*COMMANDS[name][1:], "--quiet"]) == 0
-    assert capfd.readouterr() == ("the answer is 4\n", "")
+    for command in (COMMANDS[name][1:], ["runs", "resume", "last"]):
+        assert main([*command, "--quiet"]) == 0
+        assert capfd.readouterr() == ("the answer is 4\n", "")
     assert on_a_terminal(*COMMANDS[name][1:], "--quiet") == "the answer is 4\r\n"
 
 

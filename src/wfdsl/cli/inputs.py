@@ -117,14 +117,14 @@ def read_input(path: str) -> str | None:
     return read_text(path)
 
 
-def require_workflow(checked: Checked) -> Workflow:
-    """The workflow that a command continues with; warnings and notes go to standard error.
+def require_workflow(checked: Checked, *, quiet: bool = False) -> Workflow:
+    """The workflow that a command continues with; warnings and notes go to standard error, unless it is quiet.
 
     Raises:
         UsageError: it holds three empty lists.
         WorkflowError: it is not valid.
     """
-    if checked.ok:
+    if checked.ok and not quiet:
         for found in checked.diagnostics:
             if found.code != _POOL_NEEDED:
                 print_diagnostic(found, checked.source, sys.stderr)

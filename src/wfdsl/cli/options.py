@@ -261,7 +261,7 @@ def experiment_of(args: argparse.Namespace, **defaults: Mapping[str, Any]) -> Ex
         UsageError: one of them cannot be used.
     """
     found = _read(args, defaults)
-    if args.config is None and _POOL in args:
+    if args.config is None and _POOL in args and not getattr(args, "quiet", False):
         _print_unread_tables(getattr(args, _POOL))
     return found
 

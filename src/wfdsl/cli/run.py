@@ -60,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
     experiment = experiment_of(args)
     pool, pool_name = experiment.with_pool()
     question = question_of(args)
-    workflow = require_workflow(analyze_input(args.file, args, pool))
+    workflow = require_workflow(analyze_input(args.file, args, pool), quiet=args.quiet)
     if experiment.pool is None and not args.quiet:
         print_now(f"note: {SMALL_MODEL.format('answers')}")
     if args.dry_run:

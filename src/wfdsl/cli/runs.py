@@ -76,8 +76,7 @@ _KEPT = "the run keeps the parameters that it was started with"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `wfdsl runs`."""
     parser.add_argument("--status", choices=_STATUSES, help="only runs in this state")
-    about = f"at most N (default: {_SHOWN}; with --json, all)"
-    parser.add_argument("--limit", type=count, metavar="N", help=about)
+    parser.add_argument("--limit", type=count, metavar="N", help=f"at most N (default: {_SHOWN}; with --json, all)")
     parser.add_argument("--json", action="store_true", help="print a JSON object a line for each run")
     parser.set_defaults(act=_list)
     actions = parser.add_subparsers(metavar="ACTION")
@@ -235,16 +234,16 @@ def _resume(path: Path, args: argparse.Namespace) -> int:
     from wfdsl.interpreter.journal_reading import full_id, run_of
 
     require_no_parameters(args, _KEPT)
-    before = run_of(path, full_id(path, args.run))
+    before, note = run_of(path, full_id(path, args.run)), (lambda _: None) if args.quiet else print_now
     if before.status == "done":
-        print_now(f"run {before.id} is done: this is its answer")
+        note(f"run {before.id} is done: this is its answer")
         print_run(before, as_json=args.json)
         return 0
     experiment = experiment_of(args)
     for call in before.lost if before.status != "running" else ():  # one that is running will be refused
         charge = f"up to {call.tokens} tokens" + (f", {dollars(call.usd)}" if call.usd else "")
         where = "/".join(map(str, call.path))
-        print_now(f"step {where}, {call.worker_name}: was in flight; stays charged at {charge}")
+        note(f"step {where}, {call.worker_name}: was in flight; stays charged at {charge}")
     return _continue(path, before.id, _asked_again(path, before.id, experiment), experiment, args)
 
 

@@ -88,7 +88,8 @@ def _policy(name: str, experiment: Experiment, pool: Pool, args: argparse.Namesp
         if option.name != "model" and f"conductor.{option.name}" in args:
             raise UsageError(f"{name} is run as it is, without a Conductor: leave out {option.flag}")
     if is_file:
-        return WorkflowPolicy(require_workflow(analyze_path(name, pool=pool, params=parameters_of(args))))
+        checked = analyze_path(name, pool=pool, params=parameters_of(args))
+        return WorkflowPolicy(require_workflow(checked, quiet=args.quiet))
     require_no_parameters(args, f"{'a policy of your own' if is_own else 'a Conductor'} has no parameters")
     if is_own and args.dry_run:
         raise UsageError(f"{name} cannot say what it would ask before it runs: leave out --dry-run")

@@ -333,7 +333,8 @@ def _dead(tree: WorkflowTree) -> Iterator[Diagnostic]:
     last = _called(tree, count - 1)
     help_ = f"let a later step that leads to the last one (step {last}) see it, or remove it"
     for (start, end), steps in written.items():
-        what = f"step {_called(tree, steps[0])}" + (f" to {_called(tree, steps[-1])}" if len(steps) > 1 else "")
+        first, more = _called(tree, steps[0]), f" to {_called(tree, steps[-1])}" if len(steps) > 1 else ""
+        what = f"step{'s' if more else ''} {first}{more}"
         yield Diagnostic("dead-step", "warning", f"{what} cannot affect the answer", Span(start, end), help=help_)
 
 

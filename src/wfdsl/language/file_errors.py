@@ -27,6 +27,7 @@ _MARKS = {
     "EQUAL": "write an equals sign between the name of a parameter and its default: `param NAME = VALUE`",
     "BY": '`by` says who does a step: `step NAME by WORKER: "..."`',
 }
+_COUNTED = ("COPIES", "CHAIN", "DEPTH", "TEMPERATURE", "MAX_TOKENS")
 _KINDS = {
     "NAME": "a name",
     "INT": "an integer",
@@ -100,7 +101,7 @@ class SyntaxErrors:
             message = f"the {opened.text} before this `{token.text}` is not complete"
             help_ = f"complete the {opened.text}; `{token.text}` itself cannot be a name" if "NAME" in expected else ""
         else:
-            message, help_ = f"{shown(token)} is not expected here", _hint(token) or _clause_hint(token, before)
+            message, help_ = f"{shown(token)} is not expected here", _clause_hint(token, before) or _hint(token)
         help_ = help_ or _SHAPES.get(opened.type if opened else "", _BETWEEN)
         self._add(token, message, f"expected {wanted}" if wanted else "", help_)
 
@@ -149,11 +150,20 @@ def _clause_hint(token: Token, before: Sequence[str]) -> str:
         return f"a worker's index follows `by` directly: write `by {token.text}`"
     if token.text and token.text[0] in "/.@+~" and tuple(before[-2:]) == ("BY", "NAME"):
         return 'a name with such characters is written in quotes: `by "..."`'
-    if token.type == "INT" and before[-1:] == ["SEES"]:
+    last = before[-1] if before else ""
+    if token.type == "X_NUMBER" and last in ("STEP", "PARAM", "SEES"):
+        return "a name begins with a letter or `_`"
+    if token.type == "NAME" and last in _COUNTED:
+        return f"write a number in digits, or a parameter in braces: `{{{token.text}}}`"
+    if token.text == "," and tuple(before[-2:]) in (("BY", "INT"), ("BY", "NAME")):
+        return "a step has one worker: write a step for each, or `by each worker`"
+    if token.text == ":" and last == "SEES":
+        return "`sees` takes the names of earlier steps, `all` or `nothing`"
+    if token.type == "INT" and last == "SEES":
         return "`sees` takes the names of earlier steps, not their numbers"
-    if token.text == ":" and before[-1:] == ["STEP"]:
+    if token.text == ":" and last == "STEP":
         return 'there is no list of steps: each one is a statement, `step NAME by WORKER: "..."`'
-    if token.text == "[" and "BY" not in before and before[-1:] == ["NAME"]:
+    if token.text == "[" and "BY" not in before and last == "NAME":
         return "the name of a repeated step means all its copies: write the name alone"
     return ""
 
