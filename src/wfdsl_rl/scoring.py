@@ -199,10 +199,10 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values: what is in its row, apart from the prompt; in `Scored.to_dict`; and these."""
-        scored, run, runs = self.scored, self.scored.run, self.scored.runs
+        scored, run, told = self.scored, self.scored.run, self.scored.to_dict()
         return {
             **{name: value for name, value in self.row.items() if name != "prompt"},
-            **scored.to_dict(),
+            **told,
             "step": self.step,
             "sample_id": self.rollout.sample_id,
             "question": self.rollout.task.question,
@@ -214,8 +214,8 @@ class Sample:
             "replies": [] if run is None else [step.response for step in run.steps],
             "answer": None if run is None else run.answer,
             "extracted": None if scored.verdict is None else scored.verdict.extracted,
-            "runs": [each.id for each in runs],
-            "calls": sum(len(each.steps) for each in runs),
+            "runs": [each.id for each in scored.runs],
+            "calls": sum(told["workers"].values()),
         }
 
 
@@ -257,7 +257,7 @@ def require_scores(scored: Sequence[Scored], step: int) -> None:
     valid = [each for each in scored if each.outcome != "invalid"]
     enough = len(valid) == len(scored) or sum(each.outcome == "failed" for each in valid) >= _OUTAGE
     if valid and enough and all(each.score is None for each in valid):
-        why = next((problem for each in valid for problem in each.problems), "nothing was graded")
+        why = next((problem for each in valid for problem in each.problems), "the reward function gave None")
         raise NoScore(f"step {step}: no valid completion has a score: {why}")
 
 

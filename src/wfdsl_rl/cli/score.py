@@ -105,12 +105,15 @@ def execute(args: argparse.Namespace) -> int:
 def _reward(args: argparse.Namespace, experiment: Experiment, journal: Path) -> Reward:
     from wfdsl.experiment import run_options
     from wfdsl.grading.sandbox import Sandbox
+    from wfdsl.language.check import DEFAULT_MAX_STEPS
     from wfdsl_rl.reward import Reward
     from wfdsl_rl.scoring import RewardValues
 
     return Reward(
         experiment.require_pool(),
         tasks_of(args),
+        conductor=experiment.conductor,
+        max_steps=experiment.conductor.max_steps or DEFAULT_MAX_STEPS,
         values=RewardValues(**{name: value for name in _VALUES if (value := getattr(args, name)) is not None}),
         executions=args.executions,
         options=run_options(experiment.run, without=("concurrency",)),

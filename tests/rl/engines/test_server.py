@@ -168,7 +168,8 @@ def test_what_cannot_be_scored_is_refused_with_what_to_do(server: RewardProcess,
 
 
 def test_a_spent_budget_is_an_error_that_is_not_retried_and_no_call_is_made(serve: Serve, provider: Provider) -> None:
-    server = serve("--budget-calls", "3")
+    server = serve("--budget-calls", "3", "--set", "conductor.max_steps=1")
+    assert server.client().score_sync([{"task": "t0", "completion": completion("a", "b")}])[0]["outcome"] == "invalid"
 
     with pytest.raises(ServerRefused, match="the budget of 3 calls is spent") as caught:
         server.client().score_sync([{"task": "t0", "completion": completion(f"Do {n}.")} for n in range(5)])

@@ -198,7 +198,6 @@ def test_a_dry_run_of_the_paper_is_a_page_with_its_calls_and_what_is_missing(
         (["mine.toml"], "the table [train] is missing"),
         (["no-such-preset"], "there is no preset and no file 'no-such-preset'; presets are gym, gym-second"),
         (["--resume", "nowhere"], "nowhere does not hold a training"),
-        (["gym", "--resume", "nowhere"], "remove the experiment"),
         (["--resume", "nowhere", "--stage", "pools"], "remove the experiment, --stage"),
         (["smollm2-135m", "--dry-run", "--stage", "pools"], "there is no stage 'pools'; train.stages has sft, base"),
         (["gym", "--json"], "add --dry-run"),

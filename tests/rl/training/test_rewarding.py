@@ -105,10 +105,10 @@ async def test_a_kept_sample_says_what_was_asked_and_names_its_runs(tasks: tuple
     given = rows(tasks, prompt)
     reward = Reward(Pool.from_functions([up]), tasks, executions=2)
 
-    items = zip(given, (RIGHT, "no lists"), (False, False), strict=True)
+    items = zip(given, (CHECKED.replace("[0]]", "[]]").replace("1]", "0]"), "no lists"), (False, False), strict=True)
     kept, invalid = (sample.to_dict() for sample in await reward.samples(items, 3))
 
     questions = {task.id: (task.question, task.kind) for task in tasks}
     assert [(each["question"], each["kind"]) for each in (kept, invalid)] == [questions[row["task"]] for row in given]
     assert kept["runs"] == [f"0/train/3/{given[0]['row']}/0", f"0/train/3/{given[0]['row']}/0/1"]
-    assert (invalid["runs"], invalid["cost_usd"]) == ([], 0.0)
+    assert (kept["calls"], invalid["runs"], invalid["calls"], invalid["cost_usd"]) == (2, [], 0, 0.0)  # one is dead
