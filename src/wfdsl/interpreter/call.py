@@ -14,6 +14,7 @@ import time
 import traceback
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from wfdsl.errors import JournalFailure, UsageError
 from wfdsl.interpreter.budget import NOTHING_SPENT, BudgetTracker, BudgetUsage
@@ -104,20 +105,28 @@ class StepCall:
 
 
 class Pipelines(dict[int, "CallPipeline"]):
-    """The call pipelines of a pool's workers, by index; each is built when it is first used."""
+    """The call pipelines of a pool's workers, by index; each is built when it is first used.
+
+    They are kept with the event loop, as limits are, for as long as the pool has the same workers.
+    """
 
     def __init__(self, pool: WorkerPool) -> None:
         super().__init__()
         self.pool = pool
+        known = vars(asyncio.get_running_loop()).setdefault("_wfdsl_pipelines", WeakKeyDictionary())
+        self._kept: dict[int, CallPipeline] = known.setdefault(pool, {})
 
     def __missing__(self, index: int) -> CallPipeline:
-        pool, worker, profile = self.pool, self.pool.worker(index), profile_of(self.pool, index)
-        if getattr(worker, "conductor", False):
-            profile = replace(profile, conductor=True)
-        chain = () if profile.conductor else profile.fallbacks
-        others = [CallPipeline(pool.worker(each), profile_of(pool, each), last=each == chain[-1]) for each in chain]
-        built = self[index] = CallPipeline(worker, profile, tuple(others))
-        return built
+        pool, worker, kept = self.pool, self.pool.worker(index), self._kept.get(index)
+        if kept is None or kept.worker is not worker:
+            profile = profile_of(pool, index)
+            if getattr(worker, "conductor", False):
+                profile = replace(profile, conductor=True)
+            chain = () if profile.conductor else profile.fallbacks
+            others = [CallPipeline(pool.worker(each), profile_of(pool, each), last=each == chain[-1]) for each in chain]
+            kept = self._kept[index] = CallPipeline(worker, profile, tuple(others))
+        self[index] = kept
+        return kept
 
 
 class CallPipeline:
@@ -131,7 +140,7 @@ class CallPipeline:
         The last worker is waited for while its provider refuses calls as too many; that uses up no attempt.
         """
         self.profile = profile
-        self._worker = worker
+        self.worker = worker
         self._fallbacks = fallbacks
         self._limits = limits_of(profile, worker)
         self._patient = last and not fallbacks and profile.entry.retries > 0
@@ -168,7 +177,7 @@ class CallPipeline:
             limit = asyncio.timeout_at(call.deadline)
             try:
                 async with limit:
-                    return await (asked._worker(call) if profile.conductor else asked._persist(call))
+                    return await (asked.worker(call) if profile.conductor else asked._persist(call))
             except _LET_OUT as error:
                 failure = asked._failure_of(error)
                 if failure is None:
@@ -273,7 +282,7 @@ class CallPipeline:
                 if journal is not None:
                     key = profile.key(call)
                     row = await journal.begin(key, call, profile.name, profile.charge(bound), now())
-                reply = profile.with_price(await self._worker(call))
+                reply = profile.with_price(await self.worker(call))
                 actual = bound if budget is None else profile.usage_of_reply(call, reply)
                 if journal is not None and row is not None:
                     begun, row = row, None  # the call is over, and not lost if this is cancelled

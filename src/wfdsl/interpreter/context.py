@@ -37,22 +37,21 @@ def messages_for(
     Source: arXiv 2512.04388, section 3 (visible pairs as past messages of a chat). That the question is joined with
     the first user message, for every worker, is our choice.
     """
-    steps = workflow.steps
-    messages: list[Message] = []
+    steps, texts = workflow.steps, list[str]()
     if previous is not None and steps[step].access == ALL:
-        messages.append({"role": "user", "content": previous[0]})
-        messages.append({"role": "assistant", "content": previous[1]})
+        texts += previous
     for seen in workflow.sees(step):
-        messages.append({"role": "user", "content": steps[seen].subtask})
-        messages.append({"role": "assistant", "content": responses[seen]})
-    messages.append({"role": "user", "content": steps[step].subtask})
+        texts += (steps[seen].subtask, responses[seen])
+    texts.append(steps[step].subtask)
     said: Sequence[Message] = [{"role": "user", "content": question}] if isinstance(question, str) else question
     if not question or (question_for == "first" and step != 0):
-        return tuple(messages)
-    first, last = messages[0], said[-1]
-    if last["role"] != "user":
-        return (*said, *messages)
-    joined: Message = {"role": "user", "content": f"{last['content']}\n\n{first['content']}"}
-    if "images" in last:
-        joined["images"] = last["images"]
-    return (*said[:-1], joined, *messages[1:])
+        said = ()
+    last = said[-1] if said and said[-1]["role"] == "user" else None
+    if last is not None:
+        said, texts[0] = said[:-1], f"{last['content']}\n\n{texts[0]}"
+    messages: list[Message] = [
+        {"role": "assistant" if place % 2 else "user", "content": text} for place, text in enumerate(texts)
+    ]
+    if last is not None and "images" in last:
+        messages[0]["images"] = last["images"]
+    return (*said, *messages)

@@ -41,10 +41,11 @@ class PolicedWorker:
         Raises:
             WorkerFailure: there is no usable reply.
         """
-        sink, strips = call.on_delta, self._strip_thinking
-        pieces = None if sink is None else _Pieces(sink, self._max_chars, strip_thinking=strips)
+        messages, path, sample_id, settings, deadline, sink, run = call
+        pieces = None if sink is None else _Pieces(sink, self._max_chars, strip_thinking=self._strip_thinking)
         try:
-            reply = self._policed(await self.worker(call if pieces is None else call._replace(on_delta=pieces)))
+            asked = Call(messages, path, sample_id, settings, deadline, pieces, run)
+            reply = self._policed(await self.worker(asked))
         except WorkerFailure as failure:
             failure.args = (clean(str(failure)), *failure.args[1:])  # it may quote what a server wrote
             raise
