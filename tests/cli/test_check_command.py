@@ -14,7 +14,7 @@ from tests.cli.conftest import GOOD
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
-DIAGNOSTIC_KEYS = ["code", "severity", "message", "help", "start", "end", "line", "column"]
+LISTS = ("model_id", "subtasks", "access_list", "sees")
 
 
 def verdicts(out: str) -> list[dict[str, Any]]:
@@ -48,12 +48,7 @@ def test_json_is_one_object_a_line_with_exactly_the_agreed_keys(wfdsl: Command, 
         "file": "good.txt",
         "ok": True,
         "passthrough": False,
-        "workflow": {
-            "model_id": [0, 1],
-            "subtasks": ["Plan it.", "Do it."],
-            "access_list": [[], [0]],
-            "sees": [[], [0]],
-        },
+        "workflow": dict(zip(LISTS, ([0, 1], ["Plan it.", "Do it."], [[], [0]], [[], [0]]), strict=True)),
         "diagnostics": [],
     }
     assert later == snapshot(
@@ -76,7 +71,6 @@ def test_json_is_one_object_a_line_with_exactly_the_agreed_keys(wfdsl: Command, 
             ],
         }
     )
-    assert list(later["diagnostics"][0]) == DIAGNOSTIC_KEYS
     assert vote["workflow"]["access_list"] == [[], [], [0, 1]]
     every = verdicts(wfdsl("check", "--json", "-", stdin=GOOD.replace("[0]]", '["ALL"]]').encode()).out)[0]["workflow"]
     assert (every["access_list"], every["sees"]) == ([[], "all"], [[], [0]])

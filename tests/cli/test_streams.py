@@ -191,6 +191,7 @@ wfdsl runs show last --json
 wfdsl show --run last
 wfdsl show --run last --format json
 wfdsl show lists.txt --format svg
+wfdsl show lists.txt --format png
 wfdsl show --run last --format html
 wfdsl show lists.txt --format mermaid
 wfdsl check lists.txt BAD missing-BAD

@@ -184,13 +184,17 @@ async def test_policies_share_the_seed_of_a_task_and_repeats_do_not() -> None:
 
 
 async def test_what_cannot_be_evaluated_is_an_error_of_usage() -> None:
-    pool, _ = pool_of(["42"])
+    pool, [ann] = pool_of(["42"])
+    pair = Pool.from_workers([(pool.entry(0), ann), (WorkerEntry(name="bob", provider="function", retries=0), ann)])
     far = {"far": WorkflowPolicy(Workflow((Step(5, "Solve."),)))}
 
     with pytest.raises(UsageError, match="asks worker 5"):
         await trials_of(evaluation(pool, policies=far))
     with pytest.raises(UsageError, match="toy/t0"):
         await trials_of(evaluation(pool, tasks=tasks(1) * 2))
+    with pytest.raises(UsageError, match=r"worker 1 \(bob\) has no known price"):
+        await trials_of(evaluation(pair, policies=BOTH), budget=Budget(usd=1.0))
+    assert ann.calls == []
 
 
 async def test_a_mistake_of_a_judge_ends_the_evaluation_with_nothing_left_running() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wfdsl.api import Checked
@@ -52,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="CODE",
         help="say what a diagnostic's code means, with an example and its correction; list all codes without CODE",
     )
-    explaining.completer = _codes  # type: ignore[attr-defined]
+    explaining.completer = lambda **_: list(import_module("wfdsl.language.codes").CODES)  # type: ignore[attr-defined]
     output.add_argument(
         "--grammar",
         choices=["llguidance", "gbnf"],
@@ -114,12 +115,6 @@ def _print_text(checked: Checked) -> None:
         return
     what = "keeps the previous response" if checked.workflow is None else counted(len(checked.workflow), "step")
     print(f"{checked.source.name}: ok, {what}{f', {counts}' if counts else ''}")
-
-
-def _codes(**_: Any) -> list[str]:
-    from wfdsl.language.codes import CODES
-
-    return list(CODES)
 
 
 def _explain(name: str) -> int:

@@ -159,7 +159,7 @@ def usage_of(parser: argparse.ArgumentParser) -> str:
 def operand(action: argparse.Action) -> str:
     """A positional argument, as it is written in the usage."""
     if isinstance(action, argparse._SubParsersAction):
-        return "ACTION ..."
+        return "ACTION ..." if action.required else "[ACTION ...]"
     name = str(action.metavar or action.dest)
     return {"?": f"[{name}]", "*": f"[{name}...]", "+": f"{name}..."}.get(str(action.nargs), name)
 

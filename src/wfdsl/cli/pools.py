@@ -167,7 +167,7 @@ def _print_bound(pool: Pool) -> None:
 
     bounds = [price_bound(entry) for entry in pool]
     usd = [each for _, each in bounds]
-    unknown = f" and what {counted(usd.count(None), 'worker')} without known prices cost" if None in usd else ""
+    unknown = f" and the cost of {counted(usd.count(None), 'worker')} whose price is not known" if None in usd else ""
     requests = sum(count for count, _ in bounds) + len(pool)
     print_now(f"{requests} requests, which cost at most {dollars(sum(filter(None, usd)))}{unknown}")
 

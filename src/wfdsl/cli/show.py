@@ -55,6 +55,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.out is not None:
         Path(args.out).write_bytes(picture if isinstance(picture, bytes) else str(picture).encode())
     elif isinstance(picture, bytes):
+        if sys.stdout.isatty():
+            raise UsageError(f"a terminal cannot show {chosen.upper()}; name a file with --out")
         sys.stdout.buffer.write(picture)
     elif isinstance(picture, str):
         print_utf8(picture)

@@ -53,11 +53,7 @@ def shuffled_numbers(config: ConductorConfig, pool: Pool, question: str) -> Mapp
 
 
 def list_workers(config: ConductorConfig, pool: Pool, question: str) -> WorkerListing:
-    """The workers as a Conductor is shown them for a question.
-
-    Raises:
-        UsageError: a name or tag is not known, or no worker is left.
-    """
+    """The workers as a Conductor is shown them for a question; raises what `offered_workers` does."""
     offered = offered_workers(config, pool, question)
     return WorkerListing.of(offered, shuffled_numbers(config, offered, question))
 

@@ -16,6 +16,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,7 +97,8 @@ def own_policy(name: str) -> Policy:
         found = found() if isinstance(found, type) else found
     except TypeError as error:
         raise UsageError(f"{name}: cannot be made without arguments: {error}") from error
-    if not hasattr(found, "solve"):
+    takes = signature(found.solve).parameters.values() if callable(getattr(found, "solve", None)) else ()
+    if not any(each.kind is each.VAR_KEYWORD for each in takes):
         raise UsageError(f"{name}: must be a policy, with `async def solve(question, pool, **options)`")
     return found  # type: ignore[no-any-return]
 

@@ -45,7 +45,7 @@ from wfdsl.interpreter.execution import require_runnable
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, total_usd
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.interpreter.worker_profile import estimate
+from wfdsl.interpreter.worker_profile import estimate, profile_of, require_priced
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.own_code import load_function
 from wfdsl.render.status import dollars
@@ -119,12 +119,19 @@ async def run_trials(
         BudgetExhausted: once the trials that were under way have ended.
         UsageError: as `evaluate` does.
     """
-    left = iter([key for key in evaluation.trials() if key not in done])
+    left, tracker = [key for key in evaluation.trials() if key not in done], evaluation.options.get("budget")
+    asked, queue = dict.fromkeys(key.policy for key in left), iter(left)
     try:
         async with opened(evaluation), asyncio.TaskGroup() as group:
             session = _Session(evaluation, keep, group, grader)
+            for fixed in filter(None, (getattr(evaluation.policies[name], "workflow", None) for name in asked)):
+                require_runnable(fixed, evaluation.pool, evaluation.options.get("max_depth", 1))
+                for step in fixed:
+                    evaluation.pool.worker(step.worker)  # a key or a price that is missing is told before any call
+                    if isinstance(tracker, BudgetTracker):
+                        require_priced([profile_of(evaluation.pool, step.worker)], tracker.budget)
             for _ in range(concurrency):
-                group.create_task(session.work(left))
+                group.create_task(session.work(queue))
     except BaseExceptionGroup as several:
         raise first_of(several) from several
     if session.stopped is not None:

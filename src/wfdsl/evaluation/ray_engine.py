@@ -31,7 +31,6 @@ MOST_RESTARTS: Final = 5
 """How often a process that died is started again, with its trials. Our choice."""
 _STORE_BYTES: Final = 100_000_000
 """Shared memory of a Ray that is started here: results are small. Our choice."""
-_CONNECT_S: Final = 10.0
 
 
 @contextmanager
@@ -60,7 +59,7 @@ def _require_listening(address: str | None) -> None:
     """Look whether anything listens at HOST:PORT: Ray itself asks for twelve minutes. Raises: OSError."""
     host, _, port = (address or "").rpartition(":")
     if host and "/" not in host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()  # seconds
 
 
 async def evaluate_on_ray(

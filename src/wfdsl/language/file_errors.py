@@ -14,7 +14,7 @@ _CURLY = "“”„‟‘’‚‛«»"
 _STATEMENTS = ("STEP", "PARAM", "TITLE", "DESCRIPTION")
 _SHAPES = {
     "STEP": 'a step is written `step NAME by WORKER: "..."`; all other clauses go before the colon',
-    "PARAM": "a parameter is written `param NAME = VALUE`; the value is an integer or a text in quotes",
+    "PARAM": "a parameter is written `param NAME = VALUE`; the value is a number or a text in quotes",
     "TITLE": 'a title is written `title "..."`',
     "DESCRIPTION": 'a description is written `description "..."`',
     "WFDSL": "the version of the language is written `wfdsl 1`",

@@ -127,7 +127,7 @@ def select(
     for name, count in sorted(_shared(PAPER_COUNT if counts is None else counts, domains).items()):
         there = [task for task in kept if task.domain == name]
         if counts is not None and not 0 <= count <= len(there):
-            raise UsageError(f"{name}={count}: the tasks of it are {len(there)}: add files, or ask for fewer")
+            raise UsageError(f"{name}={count}: there are only {len(there)} of them: add files, or ask for fewer")
         chosen += _chosen(there, count, seed)
     Random(seed).shuffle(chosen)
     return Mix(tuple(chosen), dropped)
