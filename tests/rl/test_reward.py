@@ -166,18 +166,15 @@ async def test_a_spent_budget_ends_a_batch_and_earlier_sessions_count(tmp_path: 
         await reward([RIGHT] * 3, ["t0", "t1", "t2"])
 
 
-async def test_an_unknown_task_and_repeated_ids_are_refused() -> None:
+async def test_an_unknown_task_repeated_ids_and_a_wait_inside_a_running_loop_are_refused() -> None:
     pool = Pool.from_functions([up])
 
     with pytest.raises(UsageError, match="unknown task 'x'"):
         await Reward(pool, TASKS)([RIGHT], ["x"])
     with pytest.raises(UsageError, match="two tasks have the id 't0'"):
         Reward(pool, [TASKS[0], TASKS[0].model_copy(), TASKS[0].model_copy(update={"question": "Another?"})])
-
-
-async def test_sync_refuses_to_wait_inside_a_running_loop() -> None:
     with pytest.raises(UsageError, match="write `await reward"):
-        Reward(Pool.from_functions([up]), TASKS).sync([RIGHT], ["t0"])
+        Reward(pool, TASKS).sync([RIGHT], ["t0"])
 
 
 def test_sync_from_many_threads_shares_one_loop_and_ends_with_close() -> None:

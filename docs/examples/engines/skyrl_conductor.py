@@ -2,6 +2,7 @@
 
 import os
 import sys
+from uuid import uuid4
 
 import ray
 from skyrl.train.config import SkyRLTrainConfig
@@ -26,7 +27,8 @@ class ConductorEnv(BaseTextEnv):
 
     def step(self, action):
         workers = {name: [int(each) for each in self.extra[name]] for name in ("shown", "true")}
-        (result,) = self.client.score_sync([{"task": self.extra["task"], "completion": action, **workers}])
+        sample = {"task": self.extra["task"], "completion": action, "sample_id": uuid4().hex, **workers}
+        (result,) = self.client.score_sync([sample])  # with an id of its own, an equal completion is run anew
         self.client.close()
         reward = 0.0 if result["score"] is None else result["score"] - WRONG
         return BaseTextEnvStepOutput(observations=[], reward=reward, done=True, metadata={"steps": result["steps"]})

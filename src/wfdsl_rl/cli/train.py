@@ -213,7 +213,7 @@ def _fixed(resolved: dict[str, Any]) -> dict[str, Any]:
     workers = [{**worker, "limits": None} for worker in resolved["pool"]["workers"]]
     run = {key: value for key, value in resolved["run"].items() if key not in _LIMITS_OF_RUNS}
     fixed = {key: value for key, value in resolved.items() if key not in ("budget", "command", "files")}
-    return {**fixed, **resolved["files"], "pool": {**resolved["pool"], "workers": workers}, "run": run}
+    return {**fixed, **resolved.get("files", {}), "pool": {**resolved["pool"], "workers": workers}, "run": run}
 
 
 def _advised(error: WfdslError, folder: Path, limits: Sequence[str]) -> str:

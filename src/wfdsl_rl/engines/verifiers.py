@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
+from uuid import uuid4
 
 import verifiers.v1 as vf
 
@@ -50,7 +51,8 @@ class WorkflowTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
     async def score(self, sample: dict[str, Any]) -> Result:
         """The result of a sample (`task`, `completion`, `shown`, `true`), from the server or from this process."""
         if self.url is not None:
-            return (await _client(self.url, run=self.run).score([sample]))[0]
+            asked = {**sample, "sample_id": uuid4().hex}  # equal completions are run each by itself
+            return (await _client(self.url, run=self.run).score([asked]))[0]
         return (await self.reward()([sample["completion"]], [sample]))[0].to_dict()
 
 

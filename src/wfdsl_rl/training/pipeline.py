@@ -105,7 +105,7 @@ def _require_fresh(setup: Setup, stages: Sequence[str]) -> None:
     """Refuse to overwrite a training that was begun: a stage that is there, or one that has not ended."""
     for name in setup.train.stages:
         ended = (setup.folder(name) / "final" / DONE).is_file()
-        if setup.folder(name).exists() and (name in stages or not ended):
+        if any(map(Path.is_file, setup.folder(name).rglob("*"))) and (name in stages or not ended):
             state = f"has the stage {name} already" if ended else f"has begun the stage {name} and not finished it"
             raise UsageError(f"{setup.out} {state}; continue it with --resume {setup.out}, or use another --out")
 

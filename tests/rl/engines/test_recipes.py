@@ -21,7 +21,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 
-from .conftest import Serve, completion
+from .conftest import Provider, Serve, completion
 
 RECIPES = ROOT / "docs/examples/engines"
 PAPER = tomllib.loads((ROOT / "src/wfdsl_rl/training/presets/paper-7b.toml").read_text(encoding="utf-8"))
@@ -153,11 +153,14 @@ def test_rows_have_the_prompt_and_name_the_task(engine: str, tmp_path: Path) -> 
     assert all(row["prompt"][-1]["role"] == "user" for row in rows)
 
 
-async def test_reward_functions_ask_a_reward_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reward_functions_ask_a_reward_server_about_each_completion_anew(
+    serve: Serve, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WFDSL_REWARD_URL", serve().url)
     rewards, one = recipe("rewards"), completion("Solve it now.")
 
-    verl = await rewards.compute_score("wfdsl", one, "t0", {"shown": [0, 1], "true": [0, 1]})
+    for _ in range(2):
+        verl = await rewards.compute_score("wfdsl", one, "t0", {"shown": [0, 1], "true": [0, 1]})
     slime = await rewards.custom_rm(None, SimpleNamespace(label="t0", response="no lists"))
     openrlhf = await asyncio.to_thread(rewards.reward_func, [f"Q{one}", "Qno lists"], ["Q", "Q"], ["t0", "t0"])
     rewards.client().close()
@@ -165,3 +168,4 @@ async def test_reward_functions_ask_a_reward_server(serve: Serve, monkeypatch: p
     assert verl == {"score": 1.0, "right": 1.0, "steps": 1.0}
     assert slime == 0.0
     assert openrlhf["rewards"] == [1.0, 0.0]
+    assert len(provider.asked) == 3

@@ -121,8 +121,9 @@ def test_options_that_are_refused_while_a_trainer_begins_are_named_and_no_worker
     monkeypatch.setenv("NETRC", str(tmp_path / "none"))
     setup = from_warmup(trained, tmp_path)
 
-    with pytest.raises(UsageError, match=f"train.trl .*{next(iter(option))}"):
-        run_pipeline(replace(setup, train=replace(setup.train, trl=option)), ("base",))
+    for _ in range(2):  # the folder can be used again
+        with pytest.raises(UsageError, match=f"train.trl .*{next(iter(option))}"):
+            run_pipeline(replace(setup, train=replace(setup.train, trl=option)), ("base",))
 
     assert not list(setup.folder("base").glob("samples/*"))
 
@@ -139,7 +140,6 @@ def test_a_folder_without_a_part_of_its_model_is_named(trained: Setup, tmp_path:
     with pytest.raises(UsageError, match=message):
         run_pipeline(setup, ("base",))
 
-    assert not setup.folder("base").exists()
     (folder / "model.safetensors").write_bytes(b"half")
     with pytest.raises(UsageError, match="cannot be loaded"):
         run_pipeline(setup, ("base",), resume=True)
