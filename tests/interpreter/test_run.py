@@ -314,22 +314,26 @@ async def test_a_worker_that_cannot_be_built_is_found_before_any_call(first: dic
 SET_BY_WORKERS: ContextVar[str] = ContextVar("set_by_workers", default="nothing")
 
 
-@pytest.mark.parametrize("journaled", [False, True])
-async def test_what_a_worker_sets_in_its_context_no_other_step_and_no_caller_sees(
-    journaled: bool, tmp_path: Path
-) -> None:
-    async def sets(call: Call) -> Reply:
-        seen = SET_BY_WORKERS.get()
-        SET_BY_WORKERS.set(f"step {call.path[-1]}")
-        await asyncio.sleep(0)
-        return Reply(f"{seen}, then {SET_BY_WORKERS.get()}")
+@pytest.mark.parametrize("what", ["a variable", "a cancel"])
+async def test_what_a_worker_leaves_in_its_task_no_other_step_and_no_caller_finds(what: str, tmp_path: Path) -> None:
+    async def leaves(call: Call) -> Reply:
+        task = asyncio.current_task()
+        assert task is not None
+        found = f"{SET_BY_WORKERS.get()}, {task.cancelling()} cancels"
+        if what == "a variable":
+            SET_BY_WORKERS.set(f"step {call.path[-1]}")
+        else:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        return Reply(found)
 
     SET_BY_WORKERS.set("the caller's")
-    worker = Answering(sets)
+    worker = Answering(leaves)
 
-    done = await run(FAN_OUT, "Q", pool_of(worker, worker), journal=tmp_path / "journal.db" if journaled else None)
-
-    assert [step.response for step in done.steps] == [f"the caller's, then step {step}" for step in range(4)]
+    for journal in (None, tmp_path / "journal.db"):
+        done = await run(FAN_OUT, "Q", pool_of(worker, worker), journal=journal)
+        assert [step.response for step in done.steps] == ["the caller's, 0 cancels"] * 4
     assert SET_BY_WORKERS.get() == "the caller's"
 
 
