@@ -192,7 +192,7 @@ _TABLE_OF_KEY: Final = (
 def _write(path: str, text: str) -> None:
     """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
     try:
-        write_whole(Path(path).resolve(), text, mode=0o600)
+        write_whole(Path(path), text, mode=0o600)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
