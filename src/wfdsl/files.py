@@ -22,6 +22,7 @@ def write_whole(path: Path, content: str | bytes, *, mode: int | None = None) ->
     Raises:
         OSError: it cannot be written; what stood there before still does.
     """
+    path = path.resolve()  # a link stays one
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with new.open("xb") as file:

@@ -296,6 +296,7 @@ _PLAIN: Final = {
     "a boolean": "true or false",
     "a dictionary": "an object",
     "a tuple": "a list",
+    "match pattern '^[0-9a-f]{64}$'": "be 64 hexadecimal digits",
     "match pattern '^[A-Za-z_][A-Za-z0-9_]*$'": "be the name of an environment variable",
     r"match pattern '^(|\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01]))$'": "be a day, such as 2027-01-31",
 }

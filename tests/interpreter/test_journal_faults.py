@@ -102,7 +102,7 @@ def test_a_damaged_run_is_named_and_blocks_no_other(
 
     assert (main(["runs", "show", "bad"]), exported) == (2, 2)
     assert [json.loads(line)["id"] for line in out.splitlines()] == ["good"]
-    assert "wfdsl runs rm bad" in err
+    assert ("wfdsl runs rm bad" in err, err.count("\n")) == (True, 1)
     assert [main(["runs", "show", "good"]), main(["runs"]), main(["runs", "rm", "bad"])] == [0, 0, 0]
     assert main(["runs", "export"]) == 0
 

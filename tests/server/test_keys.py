@@ -79,8 +79,8 @@ def test_a_key_is_made_once_and_only_its_hash_is_kept(wfdsl: Command, tmp_path: 
     [
         (("make", "two words", "--keys", "k.toml"), "letters, digits, - and _"),
         (("make", "ann"), "keys make needs --keys FILE"),
-        (("make", "ann", "--keys", "k.toml", "--usd", "-1"), "must be at least 0"),
         (("make", "ann", "--keys", "k.toml", "--expires", "2026-13-01"), "2027-01-31"),
+        (("make", "ann", "--keys", "k.toml", "--expires", "2026-01-31"), "expired on 2026-01-31 already"),
         (("revoke", "ann", "--keys", "k.toml"), "cannot read this file of keys"),
         (("list", "--keys", "bad.toml"), "bad.toml: ann.hash must be given"),
     ],
@@ -96,6 +96,7 @@ def test_a_wrong_command_on_keys_is_told(wfdsl: Command, files: Path, arguments:
 
 def test_a_revoked_key_is_refused_at_once_and_all_else_in_the_file_stays(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
+    path.symlink_to("of-the-lab.toml")
     first, second = make_key(str(path), "ann", {}), make_key(str(path), "bob", {"usd": 1.0})
     path.write_text(f"# of the lab\n{path.read_text()}".replace("\n[bob]", "\n# on leave\n[bob]"))
     keys = ApiKeys(str(path), print)
@@ -104,7 +105,7 @@ def test_a_revoked_key_is_refused_at_once_and_all_else_in_the_file_stays(tmp_pat
 
     with pytest.raises(ApiError, match="not accepted"):
         keys.caller(f"Bearer {first}")
-    assert [keys.caller(f"Bearer {key}").name for key in (second, third)] == ["bob", "cid"]
+    assert [path.is_symlink(), *(keys.caller(f"Bearer {key}").name for key in (second, third))] == [True, "bob", "cid"]
     assert [line for line in path.read_text().splitlines() if line[:1] in ("#", "[")] == [
         *("# of the lab", "# on leave", "[bob]", "[cid]")
     ]
@@ -130,8 +131,10 @@ async def test_no_key_is_accepted_while_their_file_cannot_be_read(tmp_path: Path
 
 async def test_a_key_that_has_expired_is_refused(tmp_path: Path) -> None:
     clock = Clock()
-    key = make_key(str(tmp_path / "keys.toml"), "ann", {"expires": "1970-01-12"})
-    keys = ApiKeys(str(tmp_path / "keys.toml"), print, clock=clock)
+    path = tmp_path / "keys.toml"
+    key = make_key(str(path), "ann", {"expires": "2100-01-31"})
+    path.write_text(path.read_text().replace("2100-01-31", "1970-01-12"))
+    keys = ApiKeys(str(path), print, clock=clock)
 
     assert keys.caller(f"Bearer {key}").name == "ann"
     clock.now += DAY_S

@@ -88,7 +88,7 @@ def _deliver(file: str, before: str, after: str, args: argparse.Namespace) -> in
     elif file == STDIN:
         raise UsageError("standard input cannot be written; leave --write out to print it")
     elif before != after:
-        write_whole(Path(file).resolve(), after)
+        write_whole(Path(file), after)
     return 0
 
 

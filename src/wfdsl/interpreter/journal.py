@@ -26,6 +26,7 @@ from wfdsl.interpreter.journal_file import JournalWriter, Owner, compressed, def
 from wfdsl.interpreter.record import LostCall, Run, adapter_of, as_unicode
 from wfdsl.interpreter.tools import IssuedCall
 from wfdsl.protocols import Call, Reply, ToolCall, Usage
+from wfdsl.settings import problem_in
 
 Key: TypeAlias = str
 """What makes two calls the same, the sample id apart: `WorkerProfile.key`."""
@@ -348,6 +349,8 @@ def decoding(path: pathlib.Path, run_id: str) -> Iterator[None]:
         yield
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, UsageError, LZMAError, EOFError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, ValueError) and hasattr(error, "errors"):  # pydantic is imported for records only
+            why = problem_in(error)
         raise JournalFailure(
             f"run {run_id} in the journal {path} is damaged: {why}; remove it with: wfdsl runs rm {run_id}, or bring "
             "the journal back from a copy"

@@ -34,8 +34,6 @@ from wfdsl.interpreter.journal_reading import spent_by_key
 from wfdsl.server.api_errors import NO_RETRY, ApiError
 from wfdsl.settings import from_table, parse_toml, read_toml_file, require_table, to_table
 
-_PREFIX: Final = "wfdsl-"
-_PRIVATE: Final = 0o600
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  # a bare key of TOML
 
 
@@ -159,7 +157,9 @@ def make_key(path: str, name: str, limits: Mapping[str, Any]) -> str:
         raise UsageError(f"a key's name has 1 to 64 letters, digits, - and _ (got {name!r:.80})")
     if (exists := Path(path).exists()) and name in read_keys(path):
         raise UsageError(f"{path}: there is a key {name!r} already; take another name, or revoke it first")
-    key, created = _PREFIX + secrets.token_urlsafe(32), time.strftime("%Y-%m-%d", time.gmtime())
+    key, created = f"wfdsl-{secrets.token_urlsafe(32)}", time.strftime("%Y-%m-%d", time.gmtime())
+    if "" < (end := limits.get("expires", "")) <= created:
+        raise UsageError(f"the key would have expired on {end} already; name a day after {created}")
     table = to_table(KeyLimits(hash=_hash(key), created=created, **limits))
     # what is empty or off is left out; a budget of 0 is neither
     lines = [f"{field} = {json.dumps(value)}\n" for field, value in table.items() if value or field == "usd"]
@@ -192,7 +192,7 @@ _TABLE_OF_KEY: Final = (
 def _write(path: str, text: str) -> None:
     """Write a file that only its owner may read, in one step: a server that reads it sees all of it."""
     try:
-        write_whole(Path(path), text, mode=_PRIVATE)
+        write_whole(Path(path), text, mode=0o600)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
