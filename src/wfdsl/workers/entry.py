@@ -83,24 +83,17 @@ class Prices(_TokenPrices):
 
     def usd(self, usage: Usage) -> float:
         """What these tokens cost, in US dollars."""
-        price = self._at(usage.input_tokens)
-        cached = price.input if price.cached is None else price.cached
-        write = max(price.cache_write or 0.0, price.input)
-        fresh_tokens = max(usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens, 0)
-        cost = fresh_tokens * price.input + usage.cached_tokens * cached + usage.cache_write_tokens * write
-        return (cost + usage.output_tokens * price.output) / _TOKENS_PER_PRICE
+        return self.usd_of(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_write_tokens)
 
-    def most_usd(self, input_tokens: int, output_tokens: int) -> float:
-        """The most that so many tokens can cost, in US dollars: all input is written into the cache."""
-        price = self._at(input_tokens)
-        cost = input_tokens * max(price.cache_write or 0.0, price.input) + output_tokens * price.output
-        return cost / _TOKENS_PER_PRICE
-
-    def _at(self, input_tokens: int) -> _TokenPrices:
+    def usd_of(self, read: int, written: int, cached: int = 0, cache_write: int = 0) -> float:
+        """What so many tokens cost, in US dollars; the last two are parts of the input, as in `Usage`."""
         price: _TokenPrices = self
         for tier in self.tiers:
-            price = tier if input_tokens > tier.above else price
-        return price
+            price = tier if read > tier.above else price
+        cost = max(read - cached - cache_write, 0) * price.input
+        cost += cached * (price.input if price.cached is None else price.cached)
+        cost += cache_write * max(price.cache_write or 0.0, price.input)
+        return (cost + written * price.output) / _TOKENS_PER_PRICE
 
 
 class WorkerEntry(Strict):
@@ -255,7 +248,8 @@ class WorkerEntry(Strict):
 
     def most_usd(self, input_tokens: int, output_tokens: int) -> float | None:
         """The most that this number of tokens can cost: all input is written into the cache."""
-        return None if self.prices is None else self.prices.most_usd(input_tokens, output_tokens)
+        prices = self.prices
+        return None if prices is None else prices.usd_of(input_tokens, output_tokens, cache_write=input_tokens)
 
 
 class Options(Strict):

@@ -44,8 +44,7 @@ class PolicedWorker:
         messages, path, sample_id, settings, deadline, sink, run = call
         pieces = None if sink is None else _Pieces(sink, self._max_chars, strip_thinking=self._strip_thinking)
         try:
-            asked = Call(messages, path, sample_id, settings, deadline, pieces, run)
-            reply = self._policed(await self.worker(asked))
+            reply = self._policed(await self.worker(Call(messages, path, sample_id, settings, deadline, pieces, run)))
         except WorkerFailure as failure:
             failure.args = (clean(str(failure)), *failure.args[1:])  # it may quote what a server wrote
             raise
