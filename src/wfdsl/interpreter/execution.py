@@ -1,8 +1,8 @@
 """Execution of one workflow: each step starts as soon as the steps that it sees have finished.
 
-Steps become calls, replies become records, and the end is a run or an error with one. Each step has context variables
-of its own: what its worker sets, neither other steps nor the caller see. The task group ends with nothing left running,
-whatever happens.
+Steps become calls, replies become records, and the end is a run or an error with one. Each step is a task with context
+variables of its own: what its worker sets, neither other steps nor the caller see. The task group ends with nothing
+left running, whatever happens.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ async def run_workflow(request: RunRequest, environment: Environment, level: Lev
 
 
 class Execution:
-    """The state of one run. A step is started exactly when its counter in `_missing` reaches zero."""
+    """The state of one run. A step's task is started exactly when its counter in `_missing` reaches zero."""
 
     def __init__(self, request: RunRequest, environment: Environment, level: Level, prefix: Path = ()) -> None:
         """`prefix` is the path of the step that the workflow is nested in."""
@@ -174,40 +174,27 @@ class Execution:
         self._group.create_task(self._perform(step), context=self._context.copy())
 
     async def _perform(self, step: int) -> None:
-        """Run a step, then one that it has made ready, and so on; the others get tasks of their own."""
-        while True:
-            record = self._records[step]
-            pipeline = self.level.pipelines[record.worker]
-            handle, call = self._begin(record, pipeline)
-            tools = handle.tools
-            try:
-                reply = await (pipeline.ask(call) if tools is None else ask_with_tools(pipeline, call, tools))
-            except (StepSuspended, RunSuspended):
-                self._end(record, "suspended")
-                return
-            except CAUSES as cause:
-                self._fail(handle, cause)
-                raise
-            self._responses[step] = reply.text
-            record.take(reply)
-            if not pipeline.profile.conductor:  # what one says is made of other replies
-                record.count(reply)
-            self._end(record, "done")
-            for later in self._schedule.seen_by[step]:
-                self._missing[later] -= 1
-            ready = [later for later in self._schedule.seen_by[step] if not self._missing[later]]
-            goes_on = bool(ready) and self._is_untouched()
-            for other in ready[1:] if goes_on else ready:
-                self._start(other)
-            if not goes_on:
-                return
-            step = ready[0]
-
-    def _is_untouched(self) -> bool:
-        """Whether a worker has left its task as it was, without a cancel or variables that the next one would see."""
-        task, now, before = asyncio.current_task(), copy_context(), self._context
-        is_same = len(now) == len(before) and all(now.get(variable) is value for variable, value in before.items())
-        return is_same and task is not None and not task.cancelling()
+        """Run a step, and start those that it has made ready."""
+        record = self._records[step]
+        pipeline = self.level.pipelines[record.worker]
+        handle, call = self._begin(record, pipeline)
+        try:
+            reply = await (pipeline.ask(call) if handle.tools is None else ask_with_tools(pipeline, call, handle.tools))
+        except (StepSuspended, RunSuspended):
+            self._end(record, "suspended")
+            return
+        except CAUSES as cause:
+            self._fail(handle, cause)
+            raise
+        self._responses[step] = reply.text
+        record.take(reply)
+        if not pipeline.profile.conductor:  # what one says is made of other replies
+            record.count(reply)
+        self._end(record, "done")
+        for later in self._schedule.seen_by[step]:
+            self._missing[later] -= 1
+            if not self._missing[later]:
+                self._start(later)
 
     def _begin(self, record: StepRecord, pipeline: CallPipeline) -> tuple[StepCall, Call]:
         request, environment, level, profile = self.request, self.environment, self.level, pipeline.profile
