@@ -173,8 +173,8 @@ def test_parse_gives_the_workflow_and_does_not_take_three_empty_lists_for_a_work
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda: wfdsl.Task(id="a", question="2 + 2?"), "Task: gold"),
-        (lambda: wfdsl.WorkerEntry(name="a", provider="openai", limits={"concurrency": 0}), "limits.concurrency"),
+        (lambda: wfdsl.Task(id="a", question="2 + 2?", gold=4), "Task: gold"),  # type: ignore[arg-type]
+        (lambda: wfdsl.WorkerEntry(name="a", provider="openai", retries=-1), "WorkerEntry: retries"),
         (lambda: wfdsl.CheckConfig(max_steps=0), "max_steps"),
         (lambda: wfdsl.analyze(TEXT, form="foo"), "foo"),  # type: ignore[arg-type]
         (lambda: wfdsl.load("a\0b"), "null"),

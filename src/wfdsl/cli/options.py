@@ -75,7 +75,7 @@ class Parser(argparse.ArgumentParser):
 
         own = Parser.latest
         unknown = message.removeprefix(UNKNOWN)
-        known = [option for action in own._actions for option in action.option_strings]
+        known = [option for action in own._actions for option in action.option_strings if option != "--help"]
         near = closest(unknown.split()[0].partition("=")[0], known) if unknown != message else None
         hint = f": did you mean `{near}`?" if near else f"; see `{own.prog} --help`"
         self.exit(USAGE, f"{own.prog}: {message}{hint}\n")
