@@ -258,7 +258,7 @@ def unfinished_run(
     run_id: str, request: RunRequest, calls: Sequence[Attempt], created: float, *, is_running: bool
 ) -> Run:
     """The record of a run, from its calls; `is_running`: its process still works on it."""
-    error = f"the process ended before the run did; continue with: wfdsl runs resume {run_id}"
+    error = f"the run was stopped before its end; continue with: wfdsl runs resume {run_id}"
     return replace(
         _Unfinished(run_id, calls).run(request, (), created, is_open=is_running),
         status="running" if is_running else "stopped",
