@@ -318,7 +318,7 @@ class Reward(AbstractContextManager["Reward"]):
     async def samples(self, items: Iterable[Item], step: int | None) -> list[Sample]:
         """Score the completions of a trainer's rows at a step.
 
-        Without a step, each batch with a row counts as one.
+        Without a step, each batch with a row counts as one, and a sample has the `step` of its row.
 
         Raises:
             BudgetExhausted, UsageError: as in `__call__`.
@@ -338,7 +338,10 @@ class Reward(AbstractContextManager["Reward"]):
             rollouts.append(self.rollout(row, text, cut=cut, sample_id=name, **own))
             seen[number] += 1
         found = zip(asked, rollouts, await self.score(rollouts), strict=True)
-        return [Sample(step or 0, row, rollout, scored) for (row, _, _), rollout, scored in found]
+        return [
+            Sample(row.get("step", 0) if step is None else step, row, rollout, scored)
+            for (row, _, _), rollout, scored in found
+        ]
 
     def rows(self, tasks: Iterable[Task] | None = None, *, split: str = "train") -> list[Row]:
         """The rows that a trainer reads, one for each task: of those that the reward was made with, unless given.

@@ -50,7 +50,7 @@ class NoScore(WfdslError):  # noqa: N818  (what it says, not what it is)
 Row: TypeAlias = dict[str, Any]
 """What a trainer reads: `prompt` (messages), `task` (its id), `row` (a number), `split`, and the workers offered:
 `shown` are their indices in the prompt, `true` the pool's indices of the same workers. It may have `previous`, the
-final (subtask, response) that it revises, and `weight`, a factor on its rewards."""
+final (subtask, response) that it revises, `weight`, a factor on its rewards, and the `step` that reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

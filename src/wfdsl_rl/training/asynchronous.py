@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
-from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -222,7 +221,6 @@ class RolloutWorker:
         rewards = await self._reward.trl(
             [each.completion for each in written],
             completion_ids=[each.input_ids[each.completion_mask == 1].tolist() for each in written],
-            trainer_state=SimpleNamespace(global_step=rows[0]["row"] // self._prompts),
             log_metric=logged.__setitem__,
             **{name: [row[name] for row in rows for _ in range(count)] for name in rows[0] if name != "prompt"},
         )

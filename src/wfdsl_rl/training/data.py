@@ -185,7 +185,8 @@ def stage_rows(setup: Setup, stage: str) -> list[Row]:
     config: GrpoStage = setup.train.stages[stage]
     tasks, count = setup.stage_tasks.get(stage, setup.tasks), config.max_steps * config.prompts_per_step
     rows = make_rows(setup.reward(stage), tasks, count=count, seed=seed_of(setup.train, stage), pick=config.pick)
-    return with_second_rounds(rows, config) if config.forced else rows
+    rows = with_second_rounds(rows, config) if config.forced else rows
+    return [{**row, "step": at // config.prompts_per_step} for at, row in enumerate(rows)]
 
 
 def with_second_rounds(rows: Sequence[Row], stage: GrpoStage) -> list[Row]:
