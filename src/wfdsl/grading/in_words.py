@@ -20,7 +20,7 @@ _COUNT = "[〇零一二两三四五六七八九十百千万]{1,12}"
 _FIGURES = re.compile(
     rf"""(?P<minus>\b(?:negative|minus)\s+|マイナス|负|負の)?
     (?:(?P<under>{_COUNT}|\d{{1,9}})分[之の](?P<over>{_COUNT}|\d{{1,9}})|(?P<digits>\d+)|(?P<signs>{_COUNT})
-    |\b(?P<words>(?:an?\s+hundred|{_WORD})(?:(?:\s+and\s+|[\s-]+){_WORD}){{0,8}})\b
+    |\b(?P<words>(?:an?\s+hundred|{_WORD})(?:(?:(?:(?<=hundred)|(?<=thousand))\s+and\s+|[\s-]+){_WORD}){{0,8}})\b
     (?:(?P<plus>\s+and\s+an?)?[\s-]+(?P<part>{"|".join(_PARTS)})s?\b)?)""",
     re.IGNORECASE | re.VERBOSE,
 )

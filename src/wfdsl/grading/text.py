@@ -7,7 +7,9 @@ and does not begin with another name.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from unicodedata import normalize
 
 from wfdsl.grading.in_words import in_figures
@@ -28,15 +30,17 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _AFFIX = re.compile("^(?:公元|西元|西暦)|(?:です|だ|である)$|(?:特別市|特别市|市|年|氏|先生|さん|元素)$")
-_GENERIC = frozenset(["river", "lake", "mount", "mountain", "city", "gas", "island", "sea", "element", "all"])
+_GENERIC = frozenset(
+    ["river", "lake", "mount", "mountain", "city", "ocean", "desert", "gas", "island", "sea", "element", "all"]
+)
 _PERSON = frozenset(["who", "whose", "whom", "person", "谁", "誰", "哪位"])
-_SIGNS = str.maketrans("’‘–—−", "''---")
+_SIGNS = str.maketrans("’‘–—−Łł", "''---Ll")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
 _TERM = re.compile(r"(?<!['’])[a-zA-Z\u00c0-\u024f\d-]+|[\u3040-\u30ff\u4e00-\u9fff]")
 _AWAY = re.compile(r"\b(?:or|without|than|before|after|ahead of|unlike|used to be)\W*(?:the\W+)?\Z|非\Z", re.IGNORECASE)
 _ADDED = re.compile(
-    r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|['’]s\b|\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
+    r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|['’]s\b|\s+(?!(?:BC|River|Lake|Sea|City|Mount|Desert|Ocean|Island)s?\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
 )
 """What makes a text one of several, or a part of something else."""
 USUAL = frozenset(re.findall(
@@ -103,24 +107,17 @@ def normal_text(text: str) -> str:
 def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
     """Whether two names differ in titles, first or middle names, initials, a plural or words that name nothing."""
     one, other = normal_text(gold), normal_text(answer)
-    wanted, given = one.split(), _TITLE.sub("", other).split()
-    is_plural = len(one) > 3 and one == other.removesuffix("s")
-    if wanted == given or is_plural or _AFFIX.sub("", one) == _AFFIX.sub("", other):
+    if (len(one) > 3 and one == other.removesuffix("s")) or _AFFIX.sub("", one) == _AFFIX.sub("", other):
         return True
     empty = {word for word in known | _GENERIC if not word.isdigit()}
-    own = [word for word in wanted if word not in empty]
-    if not given or _ELSE.search(answer) or "," in answer:
+    wanted, given = ([word for word in text.split() if word not in empty] for text in (one, _TITLE.sub("", other)))
+    if not wanted or not given or _ELSE.search(answer) or "," in answer:
         return False
-    if own and own == [word for word in given if word not in empty]:
-        return True
-    is_name = len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one)
-    if len(wanted) == 1 and known & _PERSON:
-        return len(given) < 4 and wanted[0] in (given[0], given[-1])  # a person by first or last name
-    if not is_name or wanted[-1] != given[-1] or given[-1] in empty:
-        return False
-    initials = "".join(word[0] for word in wanted[:-1])
-    is_short = len(given[0]) == 1 and given[0] == wanted[0][0]
-    return len(given) == 1 or given[-len(wanted) :] == wanted or is_short or given[0][:4] in (wanted[0][:4], initials)
+    is_name = known & _PERSON or (len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one))
+    short, long = sorted((wanted, given), key=len)
+    is_first = given[0][:4] in (wanted[0][:4], wanted[0][0], "".join(word[0] for word in wanted[:-1]))
+    is_part = len(long) < 4 and (long[-len(short) :] == short or (len(wanted) == 1 and given[0] == wanted[0]))
+    return wanted == given or bool(is_name and (is_part or (wanted[-1] == given[-1] and is_first)))
 
 
 def _date(text: str) -> tuple[int, ...]:
@@ -151,7 +148,7 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
     if wanted.lower() in ("yes", "no"):
         return bool(re.match(rf"\W*{wanted}\b", claim, re.IGNORECASE))
     lines = list(map(_plain, claim.split("\n")))
-    found = ((line, at) for line in lines for at in _mentions(wanted, line, known))
+    found = ((line, at) for line in lines for at in islice(_mentions(wanted, line, known), 9))
     said = [line for line, at in found if not (_ADDED.match(line[at.end() :]) or _AWAY.search(line[: at.start()]))]
     new = [word for word in _TERM.findall(lines[0]) if word.lower() not in known | USUAL]
     names = [word for word in new if not word.islower()]
@@ -169,17 +166,17 @@ def stems(text: str) -> frozenset[str]:
     return frozenset([*signs, *ended])
 
 
-def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[str]]:
-    """Where a clause has the words of a text, or the last one of a name, if the question does not have it."""
-    words = _WORD.findall(_plain(wanted))
-    forms = [words]
+def _mentions(wanted: str, clause: str, known: frozenset[str]) -> Iterator[re.Match[str]]:
+    """Where a clause has the words of a text, or a part of a name: the last word, or the last two signs of four."""
+    words = [word for word in _WORD.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
+    forms = [r"\W+".join(map(re.escape, words))]
     is_name = len(words) > 1 and wanted[:1].isupper() and words[-1][:1].isupper() and not re.search(r"\d", wanted)
     if is_name and len(words[-1]) > 3 and words[-1].lower() not in known:
-        forms.append(words[-1:])
-    phrases = (r"\W+".join(re.escape(word) for word in one if word.lower() not in ("the", "a", "an")) for one in forms)
-    edges = r"(?<![a-zA-Z\d])", r"(?:(?<=[a-z]{3})s)?(?![a-zA-Z\d])"
-    found = (re.search(f"{edges[0]}{one}{edges[1]}", _plain(clause), re.IGNORECASE) for one in phrases if one)
-    return [each for each in found if each]
+        forms.append(re.escape(words[-1]))
+    if known & _PERSON and re.fullmatch("[\u4e00-\u9fff]{4}", wanted):
+        forms.append(wanted[2:])
+    for form in filter(None, forms):
+        yield from re.finditer(rf"(?<![a-zA-Z\d]){form}(?:(?<=[a-z]{{3}})s)?(?![a-zA-Z\d])", clause, re.IGNORECASE)
 
 
 @lru_cache(maxsize=64)
@@ -192,4 +189,5 @@ def words_of(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _plain(text: str) -> str:
-    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", in_figures(text)).replace("−", "-")).strip()
+    plain = re.sub(r"[\u0300-\u036f]", "", normalize("NFKD", in_figures(text))).translate(_SIGNS)
+    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", plain)).strip()
