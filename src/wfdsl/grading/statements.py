@@ -41,10 +41,8 @@ _DOUBT = (
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
 _CHECK = re.compile(
-    r"\((?=.*=)|.*[✓✔]|.*\b(?:would have|as (?:it should|expected|required))\b"
-    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|note\b"
-    r"|理由|检验|验证|注意|ただし|もし|検算|なお"
-    r"|(?:(?:as a|you can|let me|let us|let's|quick|to|double)[ -](?:double[ -])?)*(?:check|verif|bonus))",
+    r".*[✓✔]|\W*(?:if|had|note|理由|检验|验证|注意|ただし|もし|検算|なお"
+    r"|(?:(?:as a|(?:you|we) can|let me|let us|let's|quick|to|double)[ -](?:double[ -])?)*(?:check|verif))",
     re.IGNORECASE,
 )
 """What begins to explain or check the answer."""
@@ -214,7 +212,7 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
         plain, found = _parts(sentence, asked)
         for turn, clauses in found:
             since = len(parts) if turn == "BUT" else since
-            affirmed = (one for one in (_listed(clauses) if asked.choices else clauses) if not _types(one) & _DOUBTS)
+            affirmed = (one for one in clauses if not _types(one) & _DOUBTS)
             parts += [[]] * bool(turn)
             parts[-1] = parts[-1] + [plain[one[0].start_pos : one[-1].end_pos] for one in affirmed]
     if asked.kind == "choice":
@@ -224,18 +222,6 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     else:
         claims = ["\n".join(next(filter(None, reversed(parts)), [])), "\n".join(chain.from_iterable(parts[since:]))]
     return Statement(" ".join(sentences), tuple(filter(None, claims)), is_claim=True)
-
-
-def _listed(part: list[list[Token]]) -> list[list[Token]]:
-    """Clauses of which the items of a list, `A, B and C are`, are one."""
-    joined: list[list[Token]] = []
-    for clause in part:
-        is_item = joined and len(joined[-1]) < 5 and _verb(joined[-1]) < 0
-        if is_item and not _types([*joined[-1], *clause]) & _DOUBTS:
-            joined[-1] = [*joined[-1], *clause]
-        else:
-            joined.append(clause)
-    return joined
 
 
 def _claimed_values(sentences: list[str], asked: Asked) -> Statement | None:
