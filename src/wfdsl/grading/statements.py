@@ -50,7 +50,6 @@ _ARITHMETIC = re.compile(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−
 _MOST_VALUES = 12  # of a sentence: each may be a comparison of expressions
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'’]|[-–]\w)[*\]))]{0,2}(?:[.:)](?=\s|$))?")
-_WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
@@ -225,10 +224,13 @@ def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
 
 
 def _claimed_values(sentences: list[str], asked: Asked) -> Statement | None:
-    """The values of the last sentence that affirms one and is no check, of what is in bold, and of a bare first one."""
+    """The values of what is in bold, of the last sentence that affirms one and is no check, and of an answer first.
+
+    The answer may come first where no `so` derives it.
+    """
     kept = [one for at, one in enumerate(sentences) if not (at and _CHECK.match(one))]
     bold = list(chain.from_iterable(map(_BOLD.findall, kept)))
-    lead = [one for one in kept[:1] if [token.type for token in _tokens(one, asked)[1]] in (["MATH"], ["NUMERAL"])]
+    lead = [] if any(turn for one in kept for turn, _ in _parts(one, asked)[1]) else kept[:1]
     affirmed = ((_affirmed(one, asked) for one in reversed(some)) for some in (bold, kept, lead))
     values = tuple(chain.from_iterable(next(filter(None, some), ()) for some in affirmed))
     return Statement(" ".join(sentences), values, is_claim=True) if values else None
@@ -296,12 +298,8 @@ def _with_letters(text: str, count: int) -> str:
     letters = ascii_uppercase[: min(count, 26)]
     text = re.sub(r"(?<=[::])\s*\(?([a-j])\)?\.?\s*$", lambda found: " " + found[1].upper(), text)
 
-    def marked(found: re.Match[str]) -> str:
-        is_word = found[0] in ("A", "I") and _WORDLIKE.match(text, found.start())
-        return found[0] if found[1] not in letters or is_word else f" {chr(0xE000 + ord(found[1]) - 65)} "
-
     text = re.sub(r"(?<=[\u3000-\u9fff])(?=[A-Z](?![A-Za-z]))|(?<=(?<![A-Za-z])[A-Z])(?=[\u3000-\u9fff])", " ", text)
-    return _LETTER.sub(marked, text)
+    return _LETTER.sub(lambda found: f" {chr(0xE000 + ord(found[1]) - 65)} " if found[1] in letters else found[0], text)
 
 
 @lru_cache(maxsize=64)
@@ -330,9 +328,7 @@ def _tokens(sentence: str, asked: Asked) -> tuple[str, list[Token]]:
         plain = _with_letters(plain, len(asked.choices) or 10)
     tokens: list[Token] = []
     for token in _grammar(None).lex(plain) if len(plain) <= LONGEST_SENTENCE else ():
-        is_first = _types(tokens) <= _OPENING
-        is_option = token.type == "HEDGE" and any(token.lower() in option.lower() for option in asked.choices)
-        kind = "WORD" if is_option else _FIRST.get(token.type, token.type) if is_first else token.type
+        kind = _FIRST.get(token.type, token.type) if _types(tokens) <= _OPENING else token.type
         tokens.append(token.update(type=kind))
     return plain, tokens if len(tokens) <= _MOST_TOKENS else []
 
