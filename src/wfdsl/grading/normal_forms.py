@@ -87,6 +87,7 @@ _SPELLINGS = compiled(
     (r"\\(le|ge|ne)q?(?:slant)?(?![a-zA-Z])|\\([lg]t)(?![a-zA-Z])|([<>])=", lambda m: _SIGNS[m[1] or m[2] or m[3]]),
     (r"\((\d+)\)(?=_)|(?<=\d)(_)\{(\d+)\}", r"\1\2\3"),
     (r"\\frac\{\\(?:text|mathrm)\{(\w+)\}\}\{\\(?:text|mathrm)\{(\w+)\}\}", r"\\text{ \1/\2}"),
+    (r"(?<=[a-zA-Z])\\cdot\s*(?=h\b)", ""),
     (r"\\mathrm\s*\{([ei])\}", r"\1"),
     (r"\\sqrt\s*(\w)", r"\\sqrt{\1}"),
     (r"√\s*(\d+|\w|\([^()]*\))|(?<![\\a-zA-Z])sqrt\s*(\([^()]*\))", r"\\sqrt{\1\2}"),

@@ -50,6 +50,7 @@ _ARITHMETIC = re.compile(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−
 _MOST_VALUES = 12  # of a sentence: each may be a comparison of expressions
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'’]|[-–]\w)[*\]))]{0,2}(?:[.:)](?=\s|$))?")
+_WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
@@ -298,8 +299,12 @@ def _with_letters(text: str, count: int) -> str:
     letters = ascii_uppercase[: min(count, 26)]
     text = re.sub(r"(?<=[::])\s*\(?([a-j])\)?\.?\s*$", lambda found: " " + found[1].upper(), text)
 
+    def marked(found: re.Match[str]) -> str:
+        is_word = found[0] in ("A", "I") and _WORDLIKE.match(text, found.start())
+        return found[0] if found[1] not in letters or is_word else f" {chr(0xE000 + ord(found[1]) - 65)} "
+
     text = re.sub(r"(?<=[\u3000-\u9fff])(?=[A-Z](?![A-Za-z]))|(?<=(?<![A-Za-z])[A-Z])(?=[\u3000-\u9fff])", " ", text)
-    return _LETTER.sub(lambda found: f" {chr(0xE000 + ord(found[1]) - 65)} " if found[1] in letters else found[0], text)
+    return _LETTER.sub(marked, text)
 
 
 @lru_cache(maxsize=64)
