@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import cast
 
 from wfdsl.errors import UsageError
@@ -60,14 +61,14 @@ async def _grade_built_in(task: Task, text: str, sandbox: Sandbox | None) -> Ver
     if found is None:
         return Verdict("wrong", None, "the reply states no answer")
     verdict = Verdict("wrong")
-    for gold in task.golds:
+    for gold, value in product(task.golds, found.values):
         if kind == "math":
-            verdict = await grade_math(gold, found.value, question=task.question)
+            verdict = await grade_math(gold, value, question=task.question)
         elif kind == "choice":
-            verdict = grade_choice(gold, found.value, task.choices)
+            verdict = grade_choice(gold, value, task.choices)
         else:
             is_only = len(task.golds) == 1
-            verdict = grade_text(gold, found.value, task.question, is_claim=found.is_claim, is_only_gold=is_only)
+            verdict = grade_text(gold, value, task.question, is_claim=found.is_claim, is_only_gold=is_only)
         if verdict.outcome == "right":
             break
     return replace(verdict, statement=found.text)

@@ -20,7 +20,7 @@ _COUNT = "[〇零一二两三四五六七八九十百千万]{1,12}"
 _FIGURES = re.compile(
     rf"""(?P<minus>\b(?:negative|minus)\s+|マイナス|负|負の)?
     (?:(?P<under>{_COUNT}|\d{{1,9}})分[之の](?P<over>{_COUNT}|\d{{1,9}})|(?P<digits>\d+)|(?P<signs>{_COUNT})
-    |\b(?P<words>(?:an?\s+hundred|{_WORD})(?:(?:\s+and\s+|[\s-]+){_WORD}){{0,8}})\b
+    |\b(?P<words>(?:an?\s+hundred|{_WORD})(?:(?:(?:(?<=hundred)|(?<=thousand))\s+and\s+|[\s-]+){_WORD}){{0,8}})\b
     (?:(?P<plus>\s+and\s+an?)?[\s-]+(?P<part>{"|".join(_PARTS)})s?\b)?)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -35,35 +35,21 @@ HOURS = (
     r"(?<!\d)(\d{1,4})\s*(?:hours?|hrs?|h|時間|小时)(?: and)?\s*(\d{1,4})\s*(?:minutes?|mins?|分钟?)(?![a-z])",
     lambda found: f"{int(found[1]) + Fraction(int(found[2]), 60)} hours",
 )
-_REPEATED = (
-    r"(\d\s?[^\W\d_]{0,20}(?: [^\W\d_]{1,20}){0,3})(?:\s|(?<=[\u3040-\u9fff])|(?<=\d)(?=\([\d./]+\)))"
-    r"\((?=[≈~約约\d])[^()\n]{1,40}\)"
-)
-"""A value with another spelling of it in brackets: `54 metres (0.054 km)` and `1.5 (3/2)`."""
-_LIMIT = r"[-−]?(?<!\d)\d+(?:[./]\d+)?"
-_FROM = rf"(?:from|between) ({_LIMIT}|\w+) (?:to|and) ({_LIMIT}|\w+)"
-_ENDS = r",?(?: with| both)*(?: end ?points?| ends)?"
-_ALL = r"all (?:real )?(?:numbers?|values|x)(?: of x)?"
 _IN_WORDS = compiled(
     HOURS,
-    (r"\b(\d+) in base[- ](\w+)", lambda found: f"{found[1]}_{{{in_figures(found[2])}}}"),
-    (_REPEATED, r"\1"),
     (
         rf"(?i)\b(\d{{1,3}}|{_WORD})[ -](?:in|out of)[ -](\d{{1,3}}|{_WORD})(?=\s*(?:[,.;)]|$|chance))",
         lambda found: in_figures(f"{found[1]}/{found[2]}"),
     ),
-    (r"(?<!\d)(\d{1,4})\s?(?:時間|小时|个)半(?:小时)?", r"\1.5 hours"),
     (
         rf"(?i)(?:(?<!\d)(\d+|{_WORD})(?: times)? )?(?:the )?(?:square )?root (?:of )?(\d+|{_WORD})\b",
         lambda found: in_figures(f"{found[1] or ''} √ {found[2]}"),
     ),
+    (r"(?:(?<=\d)|\ball (?:real )?(?:numbers|x)),? (?:except|but not|other than) (?:[a-z] = )?(?=[-−]?\d)", ", x ≠ "),
     (
         r"(午後|下午|晚上)?(?:午前|上午|早上)?(\d{1,2})\s?[点时時]\s?(\d{1,2})\s?分",
         lambda m: f"{m[2]}:{m[3]}{' pm' * bool(m[1])}",
     ),
-    (rf"(?:open interval|strictly) {_FROM}|{_FROM}{_ENDS} exclu(?:ded|sive)", r"(\1\3, \2\4)"),
-    (rf"closed interval {_FROM}|{_FROM}{_ENDS} inclu(?:ded|sive)", r"[\1\3, \2\4]"),
-    (rf"(?:(?<=\d)|{_ALL}),? (?:except|but not|other than)(?: at| for)? (?:[a-z] = )?(?={_LIMIT})", ", x ≠ "),
     (r"(?<![a-zA-Z\\])([b-hj-z])(?:\s+(?:is|equals|must be)\s+|\s?(?:が|は|等于|为|是)\s?)(?=[-−+]?\d)", r"\1 = "),
 )
 

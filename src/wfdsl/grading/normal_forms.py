@@ -80,8 +80,7 @@ _SPELLINGS = compiled(
     (r"\\[!,;:]|\\color\{[a-z]+\}|\\cancel\{[^{}]*\}|[`~]|(?<!\\)\\ ", ""),
     (r"[²³¹⁰⁴-⁹⁻ⁿ]+", lambda found: f"^{{{normalize('NFKC', found[0]).replace('−', '-')}}}"),
     (r"\\[dtc]frac", r"\\frac"),
-    (r"\\langle(?![a-z])", "("),
-    (r"\\rangle(?![a-z])", ")"),
+    (r"\\([lr])angle(?![a-z])", lambda found: "()"[found[1] == "r"]),
     (_WRAPPED, r"\1"),
     (r"\\frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}"),
     (r"\\frac\s*\{([^{}]*)\}\s*(\d)", r"\\frac{\1}{\2}"),
@@ -193,30 +192,24 @@ def _several(text: str) -> Value | None:
     """Values that commas, `and`, `or`, a plus or minus or a union join."""
     parts = _parts(text)
     out = [part for part in parts if re.fullmatch(r"\(?[a-z]\s?≠[^=]+", part)]
-    if out:
-        rest = [part for part in parts if part not in out] or [r"(-\infty,\infty)"]
-        return _without(rest, [_number(part.strip("()").split("≠")[1].strip()) for part in out])
+    if out:  # `x ≥ 2, x ≠ 5`
+        pieces = _set([part for part in parts if part not in out] or [r"(-\infty,\infty)"]).items
+        for point in filter(None, (_number(part.strip("()").split("≠")[1].strip()) for part in out)):
+            pieces = tuple(chain.from_iterable(_beside(piece, point) for piece in pieces))
+        return pieces[0] if len(pieces) == 1 else Group("set", pieces)
     if len(parts) > 1:
         return _set(parts)
     return _set([text.replace("\\pm", sign) for sign in "+-"]) if "\\pm" in text else None
 
 
-def _without(parts: list[str], points: list[Number | None]) -> Value:
-    """What `x ≥ 2, x ≠ 5` says: values, and of intervals what is beside these points."""
-    pieces = _set(parts).items
-    for point in filter(None, points):
-        pieces = tuple(chain.from_iterable(_beside(piece, point) for piece in pieces))
-    return pieces[0] if len(pieces) == 1 else Group("set", pieces)
-
-
 def _beside(value: Value, point: Number) -> tuple[Value, ...]:
-    if not isinstance(value, Group) or len(value.form) != 2 or len(value.items) != 2:
-        return (value,)
-    low, high = value.items
-    numbers = [one.value for one in (low, point, high) if isinstance(one, Number)]
-    if numbers != sorted(set(numbers)):
-        return (value,)  # the point is not inside
-    return Group(value.form[0] + ")", (low, point)), Group("(" + value.form[1], (point, high))
+    """A value; of an interval the two on both sides of a point that is inside."""
+    if isinstance(value, Group) and len(value.form) == 2 and len(value.items) == 2:
+        low, high = value.items
+        numbers = [one.value for one in (low, point, high) if isinstance(one, Number)]
+        if numbers == sorted(set(numbers)):
+            return Group(value.form[0] + ")", (low, point)), Group("(" + value.form[1], (point, high))
+    return (value,)
 
 
 def _set(parts: list[str]) -> Group:

@@ -40,21 +40,21 @@ _DOUBT = (
     r"|(?=\A\W*or\b|\b(?:might|maybe|perhaps|possibly|alternatively|could\s+also|(?:un|not\s+)sure)\b|可能|かもしれ)"
 )
 """What takes back what stands before it, as a retraction does, but is a part of what follows."""
-_ASIDE = re.compile(
-    r"\((?=.*[=✓✔])|.*\b(?:would have|as (?:it should|expected|required))\b"
-    r"|\W*(?:for those|funny|you can see|(?:that['’]s )?because[^,]*$|if|had|check|verif|as a (?:check|bonus)|note\b"
-    r"|理由|检验|验证|注意|ただし|もし|検算|なお)",
+_CHECK = re.compile(
+    r".*[✓✔]|\W*(?:if|had|note|理由|检验|验证|注意|ただし|もし|検算|なお"
+    r"|(?:(?:as a|(?:you|we) can|let me|let us|let's|quick|to|double)[ -](?:double[ -])?)*(?:check|verif))",
     re.IGNORECASE,
 )
 """What begins to explain or check the answer."""
+_ARITHMETIC = re.compile(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*")
+_MOST_VALUES = 12  # of a sentence: each may be a comparison of expressions
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'’]|[-–]\w)[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
-_EQUATION = re.compile(r"\$?[a-zλμθ](?:[₁-₉]|_\{?\d\}?)?\s?=\s?(?:\\[a-z]|[^a-z=,])+$")
-_FIRST_VALUE = re.compile(r"(?!1\b)[-−]?[$€£¥]?\d[\d,.]*(?:/\d+)?\s?(?:[^\W\d]+(?: [^\W\d]+)?[²³]?|[%°])?[.。]?")
-"""A value alone in the first sentence: what follows explains it."""
 _LETTERS = {chr(start + at): letter for at, letter in enumerate(ascii_uppercase) for start in (0xE000, 0xE100)}
 _VALUES = frozenset({"MATH", "NUMERAL", "NOTHING"})
 _DOUBTS = frozenset({"NEG", "HEDGE", "REFERENCE", "RETRACT", "ASK"})
+_OPENING = frozenset({"SO", "BUT", "COMMA", "HEDGE"})
 _FREE = frozenset({"FUNC", "HEAD", "PREP", "BE", "LABEL"})
 _FIRST = {"SINCE": "PREP", "RETRACT": "WORD"}
 """What these are at the start of a sentence: a reason that comes first does not end it, and a `no` answers it."""
@@ -83,10 +83,15 @@ class Statement(NamedTuple):
 
     text: str
     """The sentence, line or box."""
-    value: str
-    """The value in it: an expression, letters joined by commas, or words; "" where what is marked as one is none."""
+    values: tuple[str, ...]
+    """The values in it, the final one first: expressions, letters joined by commas, or words."""
     is_claim: bool = False
     """Whether it is a clause of prose, which claims the answer without a word for it."""
+
+    @property
+    def value(self) -> str:
+        """The final value."""
+        return self.values[0] if self.values else ""
 
 
 class Asked(NamedTuple):
@@ -111,8 +116,7 @@ def final_statement(text: str, asked: Asked) -> Statement | None:
     stated = (_marked(one, asked) or _read(one, asked) for one in reversed(sentences))
     found = next(filter(None, stated), None)
     if found is None:
-        plain = [_MARKUP.sub("", one) for one in sentences]
-        found = _claimed_value(plain, asked) if asked.kind == "math" else _claimed(plain, asked)
+        found = _claimed_values(sentences, asked) if asked.kind == "math" else _claimed(sentences, asked)
     return found._replace(text=_shown(found.text, asked)) if found and found.value else None
 
 
@@ -134,28 +138,23 @@ def _sentences_of(text: str) -> Iterator[str]:
 
 
 def _marked(sentence: str, asked: Asked) -> Statement | None:
-    """What all boxes of a sentence state together; "" where the last one does not count, or holds no option."""
+    """What all boxes of a sentence state together; nothing where the last one does not count, or holds no option."""
     boxes = list(_BOX.finditer(sentence))
     if not boxes:
         return None
     values = [(box[1] or "").strip() for box in boxes]
     if not values[-1] or _DENIED.search(sentence[: boxes[-1].start()]):
-        return Statement(sentence, "")
+        return Statement(sentence, ())
     value = ", ".join(dict.fromkeys(values))
     if asked.kind == "choice":
-        return _read(f"Answer: {value}", asked) or Statement(sentence, "")
-    return Statement(sentence, value)
+        return _read(f"Answer: {value}", asked) or Statement(sentence, ())
+    return Statement(sentence, (value,))
 
 
 def _read(sentence: str, asked: Asked) -> Statement | None:
     """What a sentence states: after a label, or in the clause that has a word for the answer before its verb."""
-    plain = _MARKUP.sub("", sentence).strip()
-    if asked.kind == "math":
-        plain = in_signs(plain)
-    if asked.kind == "choice":
-        plain = _with_letters(plain, len(asked.choices) or 10)
-    tokens = _tokens(plain, asked)
-    clauses = list(chain.from_iterable(_parts(tokens)))
+    plain, parts = _parts(sentence, asked)
+    clauses = [clause for _, part in parts for clause in part]
     told = (
         _types(one) & {"LABEL", "LETTER"}
         or {"HEAD", "OPTION"} <= _types(one)
@@ -168,9 +167,9 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
     if asked.kind == "choice":
         return _choice(sentence, clauses[at:])
     if asked.kind == "math":
-        value = _value(clauses[at], plain.rstrip("!"), asked)
-        return Statement(sentence, value) if value else None
-    return Statement(sentence, plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."))
+        values = _values(clauses[at : at + 1], plain)
+        return Statement(sentence, values) if values else None
+    return Statement(sentence, (plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."),))
 
 
 def _is_doubted(clause: list[Token]) -> bool:
@@ -188,7 +187,7 @@ def _verb(clause: list[Token]) -> int:
 
 
 def _choice(sentence: str, clauses: list[list[Token]]) -> Statement | None:
-    """The letters that a clause states, by letter or by option, with those that are added to it; "" if they differ."""
+    """The letters that a clause states, by letter or by option, with those that are added; none if they differ."""
     is_told, at = bool(_types(clauses[0]) & {"LABEL", "HEAD"}), _verb(clauses[0]) + 1
     added = (one for one in clauses[1:] if one[0].type == "LETTER" or one[0].lower() in ("or", "option"))
     clause = list(chain(clauses[0], *added))
@@ -199,75 +198,71 @@ def _choice(sentence: str, clauses: list[list[Token]]) -> Statement | None:
     is_letter_alone = not others or (at and _types(clause[at:][:1]) == {"LETTER"})
     if not letters or not (is_told or named or is_letter_alone):
         return None
-    return Statement(sentence, "" if named - letters else ", ".join(sorted(letters)))
+    return Statement(sentence, () if named - letters else (", ".join(sorted(letters)),))
 
 
 def _claimed(sentences: list[str], asked: Asked) -> Statement | None:
     """What prose affirms after its last `but` or `so`: all that may be a text, or the first option named alone.
 
-    Where no option is named by all its own words, a part of them is enough.
+    Where no option is named by all its own words, a part of them is enough. A text may stand before the `so` too.
     """
     parts: list[list[str]] = [[]]
+    since = 0
     for sentence in sentences:
-        for at, part in enumerate(_parts(_tokens(sentence, asked))):
-            affirmed = (one for one in (_listed(part) if asked.choices else part) if not _types(one) & _DOUBTS)
-            parts += [[]] * (at > 0)
-            parts[-1] = parts[-1] + [sentence[one[0].start_pos : one[-1].end_pos] for one in affirmed]
+        plain, found = _parts(sentence, asked)
+        for turn, clauses in found:
+            since = len(parts) if turn == "BUT" else since
+            affirmed = (one for one in clauses if not _types(one) & _DOUBTS)
+            parts += [[]] * bool(turn)
+            parts[-1] = parts[-1] + [plain[one[0].start_pos : one[-1].end_pos] for one in affirmed]
     if asked.kind == "choice":
-        clauses = list(chain.from_iterable(reversed(parts)))
-        named = (_options_in(clause, asked, least) for least in (1, 0.25) for clause in clauses)
-        claim = next((min(one) for one in named if len(one) == 1), "")
+        every = list(chain.from_iterable(reversed(parts)))
+        named = (_options_in(clause, asked, least) for least in (1, 0.25) for clause in every)
+        claims = [min(one) for one in named if len(one) == 1][:1]
     else:
-        claim = "\n".join(next(filter(None, reversed(parts)), []))
-    return Statement(" ".join(sentences), claim, is_claim=True) if claim else None
+        claims = ["\n".join(next(filter(None, reversed(parts)), [])), "\n".join(chain.from_iterable(parts[since:]))]
+    return Statement(" ".join(sentences), tuple(filter(None, claims)), is_claim=True)
 
 
-def _listed(part: list[list[Token]]) -> list[list[Token]]:
-    """Clauses of which the items of a list, `A, B and C are`, are one."""
-    joined: list[list[Token]] = []
-    for clause in part:
-        is_item = joined and len(joined[-1]) < 5 and _verb(joined[-1]) < 0
-        if is_item and not _types([*joined[-1], *clause]) & _DOUBTS:
-            joined[-1] = [*joined[-1], *clause]
-        else:
-            joined.append(clause)
-    return joined
+def _claimed_values(sentences: list[str], asked: Asked) -> Statement | None:
+    """The values of what is in bold, of the last sentence that affirms one and is no check, and of an answer first.
+
+    The answer may come first where no `so` derives it.
+    """
+    kept = [one for at, one in enumerate(sentences) if not (at and _CHECK.match(one))]
+    bold = list(chain.from_iterable(map(_BOLD.findall, kept)))
+    lead = [] if any(turn for one in kept for turn, _ in _parts(one, asked)[1]) else kept[:1]
+    affirmed = ((_affirmed(one, asked) for one in reversed(some)) for some in (bold, kept, lead))
+    values = tuple(chain.from_iterable(next(filter(None, some), ()) for some in affirmed))
+    return Statement(" ".join(sentences), values, is_claim=True) if values else None
 
 
-def _claimed_value(sentences: list[str], asked: Asked) -> Statement | None:
-    """The value of the last sentence that has one and is no aside: of its last clause that affirms one."""
-    asides = [False, *(bool(_ASIDE.match(said)) for said in sentences[1:])]
-    last = 0 if sentences and _FIRST_VALUE.fullmatch(sentences[0]) else len(sentences) - 1
-    for at in range(last, -1, -1):
-        is_headed = at and asides[at - 1] and not re.search("[ 、,]", sentences[at - 1])  # by `Check:`
-        said = in_signs(sentences[at])
-        tokens = [] if asides[at] or is_headed else _tokens(said.rstrip(" .。!"), asked)
-        valued = [one for one in chain.from_iterable(_parts(tokens)) if _types(one) & _VALUES and not _is_doubted(one)]
-        while len(valued) > 1 and {"at", "when"} & {*map(str.lower, valued[-1][:2])}:
-            valued.pop()  # `, at x = 3`
-        if valued:
-            value = _value(valued[-1], said, asked)
-            if _EQUATION.match(value):  # `x = 3 and y = 2`
-                value = ", ".join(filter(_EQUATION.match, chain.from_iterable(valued))) or value
-            return Statement(said, value, is_claim=True) if value else None
-    return None
+def _affirmed(sentence: str, asked: Asked) -> tuple[str, ...]:
+    """The values of the last part of a sentence that affirms one."""
+    plain, parts = _parts(sentence, asked)
+    valued = ([one for one in part if _types(one) & _VALUES and not _is_doubted(one)] for _, part in reversed(parts))
+    return _values(next(filter(None, valued), []), plain)
 
 
-def _value(clause: list[Token], text: str, asked: Asked) -> str:
-    """The last value of a clause that the question does not have, and is not said `of` or `at` something, with unit."""
-    values = [at for at, token in enumerate(clause) if token.type in _VALUES]
-    new = [at for at in values if not re.search(rf"(?<!\d){re.escape(clause[at])}(?!\d)", asked.question)] or values
-    new = [at for at in new if not re.search(r"\b(?:of|at)\s+(?:\w+\s+){0,2}\Z", text[: clause[at].start_pos])] or new
-    if not new:
-        return ""
-    end = start = new[-1]
-    while end + 1 < len(clause) and (clause[end + 1].type == "WORD" or clause[end + 1] == "per"):
-        between = text[clause[end].end_pos : clause[end + 1].start_pos].strip()
-        if between or (re.match("[a-zA-Z]", clause[end]) and not clause[end + 1].isascii()):  # `1.2 km 進む`
-            break
-        end += 1
-    value = text[clause[start].start_pos : clause[end].end_pos].lstrip("=≈ ").rstrip(",，、 ")
-    return "" if re.fullmatch(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*", value) else value
+def _values(clauses: list[list[Token]], text: str) -> tuple[str, ...]:
+    """The values in clauses, each with the words that may be its unit, from the last one on; then all together."""
+    found, every = [], []
+    for clause in clauses:
+        for at, token in enumerate(clause):
+            if token.type not in _VALUES or _ARITHMETIC.fullmatch(token):
+                continue
+            end = token.end_pos or 0
+            for word in clause[at + 1 :]:
+                gap = text[end - 1 : word.start_pos].strip()
+                is_apart = len(gap) > 1 or (re.match("[a-zA-Z]", gap) and not word.isascii())  # `1.2 km 進む`
+                if is_apart or (word.type != "WORD" and word != "per"):
+                    break
+                end = word.end_pos or end
+            every.append(token.value)
+            value = text[token.start_pos : end]
+            found += [value.rpartition("=")[2], value]
+    found = [", ".join(every)] * (len(every) > 1) + found
+    return tuple(dict.fromkeys(one.strip("=≈ ,，、") for one in reversed(found)))[:_MOST_VALUES]
 
 
 def _options_in(clause: str, asked: Asked, least: float = 1) -> set[str]:
@@ -313,29 +308,34 @@ def _with_letters(text: str, count: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _tokens(sentence: str, asked: Asked) -> list[Token]:
-    """The tokens of a sentence; none of one that is too long to state something."""
-    tokens: list[Token] = []
-    for token in _grammar(None).lex(sentence) if len(sentence) <= LONGEST_SENTENCE else ():
-        kind = token.type if tokens else _FIRST.get(token.type, token.type)
-        if kind == "HEDGE" and any(token.lower() in option.lower() for option in asked.choices):
-            kind = "WORD"
-        tokens.append(token.update(type=kind))
-    return tokens if len(tokens) <= _MOST_TOKENS else []
-
-
-def _parts(tokens: list[Token]) -> list[list[list[Token]]]:
-    """The clauses of a sentence, by the parts that `but` and `so` make.
+def _parts(sentence: str, asked: Asked) -> tuple[str, list[tuple[str, list[list[Token]]]]]:
+    """A sentence in plain signs, and its clauses, by the parts that a `but` or `so` begins.
 
     Explanations and brackets are left out.
     """
+    plain, tokens = _tokens(sentence, asked)
     parser = _grammar().parse_interactive("", start="sentence")
     for token in tokens:
         parser.feed_token(token)
     tree: Any = parser.feed_eof()  # type: ignore[no-untyped-call]
-    parts = ([one for one in part.children if one.data == "clause"] for part in tree.find_data("part"))
-    whole = ([[token for token in clause.children if hasattr(token, "type")] for clause in part] for part in parts)
-    return [[clause for clause in part if clause] for part in whole]
+    turns = ["", *(turn.children[0].type for turn in tree.children[1::2])]
+    parts = [[one.children for one in part.children if one.data == "clause"] for part in tree.children[::2]]
+    words = [[[token for token in clause if hasattr(token, "type")] for clause in part] for part in parts]
+    return plain, list(zip(turns, (list(filter(None, part)) for part in words), strict=True))
+
+
+def _tokens(sentence: str, asked: Asked) -> tuple[str, list[Token]]:
+    """A sentence in plain signs, and its tokens; none of one that is too long to state something."""
+    plain = _MARKUP.sub("", sentence).strip()
+    if asked.kind == "math":
+        plain = in_signs(plain).rstrip("!. 。")
+    if asked.kind == "choice":
+        plain = _with_letters(plain, len(asked.choices) or 10)
+    tokens: list[Token] = []
+    for token in _grammar(None).lex(plain) if len(plain) <= LONGEST_SENTENCE else ():
+        kind = _FIRST.get(token.type, token.type) if _types(tokens) <= _OPENING else token.type
+        tokens.append(token.update(type=kind))
+    return plain, tokens if len(tokens) <= _MOST_TOKENS else []
 
 
 @cache

@@ -7,7 +7,9 @@ and does not begin with another name.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from unicodedata import normalize
 
 from wfdsl.grading.in_words import in_figures
@@ -19,24 +21,25 @@ _ELSE = re.compile(r"\b(?:or|and|not|no|but|so|wait)\b|n['’]t\b|[?？或]|和(
 _TITLE = re.compile(
     r"(?:(?:republic|state|kingdom|city) of|sir|dr|mrs?|ms|madame|prof(?:essor)?|president|king|queen|lord|saint|st)\s+"
 )
-_INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b(?![^\W\d_])\.?")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_ORDINAL = r"(\d{1,2})(?:st|nd|rd|th)?"
 _DATE = re.compile(
-    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? )?(?:{'|'.join(_MONTHS)})[a-z]*\.?(?: \d{{1,2}}(?:st|nd|rd|th)?)?,?"
-    r"(?: in)?(?: the year)? \d{4}"
-    r"|\d{4}[-年]\d{1,2}[-月]\d{1,2}日?",
+    rf"\b(?:{_ORDINAL}(?: of)? )?({'|'.join(_MONTHS)})[a-z]*\.?(?: {_ORDINAL})?,?(?: in)?(?: the year)? (\d{{4}})\b"
+    r"|(\d{4})[-年]0?(\d{1,2})[-月]0?(\d{1,2})日?",
     re.IGNORECASE,
 )
 _AFFIX = re.compile("^(?:公元|西元|西暦)|(?:です|だ|である)$|(?:特別市|特别市|市|年|氏|先生|さん|元素)$")
-_GENERIC = frozenset(["river", "lake", "mount", "mountain", "city", "gas", "island", "sea", "element", "all"])
+_GENERIC = frozenset(
+    ["river", "lake", "mount", "mountain", "city", "ocean", "desert", "gas", "island", "sea", "element", "all"]
+)
 _PERSON = frozenset(["who", "whose", "whom", "person", "谁", "誰", "哪位"])
-_SIGNS = str.maketrans("’‘–—−", "''---")
+_SIGNS = str.maketrans("’‘–—−Łł", "''---Ll")
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(r"(?:(?<!\w)-(?=\d))?[^\W_]+")
 _TERM = re.compile(r"(?<!['’])[a-zA-Z\u00c0-\u024f\d-]+|[\u3040-\u30ff\u4e00-\u9fff]")
 _AWAY = re.compile(r"\b(?:or|without|than|before|after|ahead of|unlike|used to be)\W*(?:the\W+)?\Z|非\Z", re.IGNORECASE)
 _ADDED = re.compile(
-    r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|['’]s\b|\s+(?!BC\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
+    r"\W*(?:\b(?:or|and)\b|还是|或|それとも)|[-'’.,]?\d|['’]s\b|\s+(?!(?:BC|River|Lake|Sea|City|Mount|Desert|Ocean|Island)s?\b)[A-Z]|\s*%|\s*\b(?:BC|million|billion)\b"
 )
 """What makes a text one of several, or a part of something else."""
 USUAL = frozenset(re.findall(
@@ -62,7 +65,7 @@ def grade_text(
     leads = [first[: end.start()] for end in re.finditer(r"[,，(（:]|\s(?=of\b)", first)]
     leads += re.findall(r"[(（](?!(?:as|in|of|by|from) )([^()（）]+)[)）]$", first)
     leads = [] if _ELSE.search(first) else leads
-    said = (same_text(gold, one, known) for one in [*_DATE.findall(answer.replace("\n", " "))[:1], *leads])
+    said = (same_text(gold, one, known) for one in leads)
     if (is_claim and says(gold, answer, known)) or any(said):
         return Verdict("right", answer, f"{answer!r} says {gold!r}", rule="says the text")
     return Verdict("wrong", answer, f"{answer!r} is not {gold!r}", rule="same text")
@@ -75,14 +78,11 @@ def same_text(gold: str, answer: str, known: frozenset[str] = frozenset()) -> bo
     """
     if answer.rstrip().endswith("?") and not gold.rstrip().endswith("?"):
         return False
-    if "(" not in gold:
-        answer = re.sub(r"(?<=\S)\s?\([^()]*\)\Z", "", answer)  # `Paris (the capital of France)`
     one, other = normal_text(gold), normal_text(answer)
     if one == other:
         return bool(one) or gold.strip() == answer.strip() != ""
-    day, given = _date(gold), _date(answer)
-    if day or (given and re.fullmatch(r"\d{4}年?", gold.strip())):
-        return given[: len(day) or 1] == (day or (int(gold.strip()[:4]),))
+    if re.fullmatch(r"\d{4}年?", gold.strip()) and re.match(rf"{gold.strip()[:4]} \d{{1,2}} ", _dated(answer) + " "):
+        return True
     return bool(one and other) and (_same_name(gold, answer, known) or _same_quantity(gold, answer))
 
 
@@ -91,8 +91,7 @@ def normal_text(text: str) -> str:
     """A text without what does not matter."""
     text = re.sub(r"_\{?(\d)\}?", r"\1", text.replace("$", "") if "\\" in text else text)
     text = re.sub(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}", r"\1", text)
-    text = normalize("NFKD", re.sub(r"\bMt\b\.?", "Mount", text)).translate(_SIGNS).casefold()
-    text = _INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]), text)
+    text = normalize("NFKD", re.sub(r"\bMt\b\.?", "Mount", _dated(text))).translate(_SIGNS).casefold()
     text = normalize("NFKC", re.sub(r"[\u0300-\u036f]", "", text))  # without accents
     text = in_figures(text)
     text = re.sub(r"^\*+|\*+$|(?<=[\u3040-\u9fff]) (?=[\u3040-\u9fff])", "", text.strip())
@@ -103,36 +102,28 @@ def normal_text(text: str) -> str:
 def _same_name(gold: str, answer: str, known: frozenset[str]) -> bool:
     """Whether two names differ in titles, first or middle names, initials, a plural or words that name nothing."""
     one, other = normal_text(gold), normal_text(answer)
-    wanted, given = one.split(), _TITLE.sub("", other).split()
-    is_plural = len(one) > 3 and one == other.removesuffix("s")
-    if wanted == given or is_plural or _AFFIX.sub("", one) == _AFFIX.sub("", other):
+    if (len(one) > 3 and one == other.removesuffix("s")) or _AFFIX.sub("", one) == _AFFIX.sub("", other):
         return True
     empty = {word for word in known | _GENERIC if not word.isdigit()}
-    own = [word for word in wanted if word not in empty]
-    if not given or _ELSE.search(answer) or "," in answer:
+    wanted, given = ([word for word in text.split() if word not in empty] for text in (one, _TITLE.sub("", other)))
+    if not wanted or not given or _ELSE.search(answer) or "," in answer:
         return False
-    if own and own == [word for word in given if word not in empty]:
-        return True
-    is_name = len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one)
-    if len(wanted) == 1 and known & _PERSON:
-        return len(given) < 4 and wanted[0] in (given[0], given[-1])  # a person by first or last name
-    if not is_name or wanted[-1] != given[-1] or given[-1] in empty:
-        return False
-    initials = "".join(word[0] for word in wanted[:-1])
-    is_short = len(given[0]) == 1 and given[0] == wanted[0][0]
-    return len(given) == 1 or given[-len(wanted) :] == wanted or is_short or given[0][:4] in (wanted[0][:4], initials)
+    is_name = known & _PERSON or (len(wanted) > 1 and gold[:1].isupper() and not re.search(r"\d", one))
+    short, long = sorted((wanted, given), key=len)
+    is_first = given[0][:4] in (wanted[0][:4], wanted[0][0])
+    is_part = len(long) < 4 and (long[-len(short) :] == short or (len(wanted) == 1 and given[0] == wanted[0]))
+    return wanted == given or bool(is_name and (is_part or (wanted[-1] == given[-1] and is_first)))
 
 
-def _date(text: str) -> tuple[int, ...]:
-    """Year, month and day; nothing where a text is no date."""
-    plain = " ".join(text.split()).strip(" .").lower()
-    parts = re.findall(rf"\d+|{'|'.join(_MONTHS)}", plain) if _DATE.fullmatch(plain) else []
-    if len(parts) != 3:
-        return ()
-    if plain[:4].isdigit():
-        return tuple(map(int, parts))
-    month = next(part for part in parts if part in _MONTHS)
-    return int(parts[2]), 1 + _MONTHS.index(month), int(parts[1 - parts.index(month)])
+def _dated(text: str) -> str:
+    """A text whose dates are years, months and days."""
+
+    def ordered(found: re.Match[str]) -> str:
+        first, month, second, *parts = found.groups()
+        year = [parts[0], str(1 + _MONTHS.index(month.lower())), first or second or ""] if month else parts[1:]
+        return " ".join(year).strip()
+
+    return _DATE.sub(ordered, text)
 
 
 def _same_quantity(gold: str, answer: str) -> bool:
@@ -148,10 +139,8 @@ def says(wanted: str, claim: str, known: frozenset[str] = frozenset()) -> bool:
 
     A first line that is hardly more than another name, one that is not known, says that instead.
     """
-    if wanted.lower() in ("yes", "no"):
-        return bool(re.match(rf"\W*{wanted}\b", claim, re.IGNORECASE))
     lines = list(map(_plain, claim.split("\n")))
-    found = ((line, at) for line in lines for at in _mentions(wanted, line, known))
+    found = ((line, at) for line in lines for at in islice(_mentions(wanted, line, known), 9))
     said = [line for line, at in found if not (_ADDED.match(line[at.end() :]) or _AWAY.search(line[: at.start()]))]
     new = [word for word in _TERM.findall(lines[0]) if word.lower() not in known | USUAL]
     names = [word for word in new if not word.islower()]
@@ -169,17 +158,17 @@ def stems(text: str) -> frozenset[str]:
     return frozenset([*signs, *ended])
 
 
-def _mentions(wanted: str, clause: str, known: frozenset[str]) -> list[re.Match[str]]:
-    """Where a clause has the words of a text, or the last one of a name, if the question does not have it."""
-    words = _WORD.findall(_plain(wanted))
-    forms = [words]
+def _mentions(wanted: str, clause: str, known: frozenset[str]) -> Iterator[re.Match[str]]:
+    """Where a clause has the words of a text, or a part of a name: the last word, or the last two signs of four."""
+    words = [word for word in _WORD.findall(_plain(wanted)) if word.lower() not in ("the", "a", "an")]
+    forms = [r"\W+".join(map(re.escape, words))]
     is_name = len(words) > 1 and wanted[:1].isupper() and words[-1][:1].isupper() and not re.search(r"\d", wanted)
     if is_name and len(words[-1]) > 3 and words[-1].lower() not in known:
-        forms.append(words[-1:])
-    phrases = (r"\W+".join(re.escape(word) for word in one if word.lower() not in ("the", "a", "an")) for one in forms)
-    edges = r"(?<![a-zA-Z\d])", r"(?:(?<=[a-z]{3})s)?(?![a-zA-Z\d])"
-    found = (re.search(f"{edges[0]}{one}{edges[1]}", _plain(clause), re.IGNORECASE) for one in phrases if one)
-    return [each for each in found if each]
+        forms.append(re.escape(words[-1]))
+    if known & _PERSON and re.fullmatch("[\u4e00-\u9fff]{4}", wanted):
+        forms.append(wanted[2:])
+    for form in filter(None, forms):
+        yield from re.finditer(rf"(?<![a-zA-Z\d]){form}(?:(?<=[a-z]{{3}})s)?(?![a-zA-Z\d])", clause, re.IGNORECASE)
 
 
 @lru_cache(maxsize=64)
@@ -192,4 +181,5 @@ def words_of(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _plain(text: str) -> str:
-    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", in_figures(text)).replace("−", "-")).strip()
+    plain = re.sub(r"[\u0300-\u036f]", "", normalize("NFKD", in_figures(_dated(text)))).translate(_SIGNS)
+    return re.sub(r"\\(?:text|mathrm)|[{}$_*\"“”]", "", normalize("NFKC", plain)).strip()
