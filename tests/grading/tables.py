@@ -12,7 +12,8 @@ from wfdsl import Task
 from wfdsl.tasks.conversion import lettered
 
 DATA = Path(__file__).parent / "data"
-TABLES = [name + half for name in ("replies", "independent", "exam", "blind", "unseen") for half in ("", "_kept")]
+_NAMES = ("replies", "independent", "exam", "blind", "unseen", "fresh")
+TABLES = [name + half for name in _NAMES for half in ("", "_kept")]
 Form = Literal["form", "prose"]
 
 

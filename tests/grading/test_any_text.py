@@ -1,7 +1,4 @@
-"""Any reply of any length is graded at once: no rule takes quadratic time in what a model wrote.
-
-The bound is in processor time, which other programs on the machine do not change.
-"""
+"""Any reply of any length is graded at once: no rule takes quadratic processor time in what a model wrote."""
 
 from __future__ import annotations
 

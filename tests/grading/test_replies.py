@@ -18,6 +18,7 @@ MOST = {
     "blind": {"form": (0.03, 0.02), "prose": (0.10, 0.04)},
     "unseen": {"form": (0.05, 0.02), "prose": (0.11, 0.04)},
     "unseen_kept": {"form": (0.03, 0.02), "prose": (0.23, 0.04)},
+    "fresh": {"form": (0.07, 0.02), "prose": (0.17, 0.04)},
 }
 """The largest shares of right replies that are lost, and of wrong ones that are accepted."""
 

@@ -198,7 +198,7 @@ def test_each_stage_has_curves_of_its_own_in_tensorboard_and_wandb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    pytest.importorskip("wandb")
+    wandb = pytest.importorskip("wandb")
 
     def scalars(folder: Path) -> set[str]:
         events = next(folder.rglob("events.out.tfevents.*"))
@@ -207,6 +207,7 @@ def test_each_stage_has_curves_of_its_own_in_tensorboard_and_wandb(
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_SILENT", "true")
+    wandb.teardown()  # it reads the environment once in a process
     setup = a_setup(tmp_path / "shown")
     train = with_stage(with_stage(setup.train, "sft", max_steps=10), "base", max_steps=2)
     train = replace(train, trl={"report_to": ["tensorboard", "wandb"]})
