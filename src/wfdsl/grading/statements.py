@@ -48,6 +48,8 @@ _CHECK = re.compile(
 """What begins to explain or check the answer."""
 _ARITHMETIC = re.compile(r"[\d\s.,+*×·÷()−-]*[+*×·÷][\d\s.,+*×·÷()−-]*")
 _MOST_VALUES = 12  # of a sentence: each may be a comparison of expressions
+_FIGURES = re.compile(r"\d+(?:[.,/]\d+)*")
+_MOST_CLAIMED = 6  # different numbers, of which prose may claim any: our choice
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _LETTER = re.compile(r"[*\[((]{0,2}(?<![\w'’\\.])(?<!\w[-–])([A-Z])(?![\w'’]|[-–]\w)[*\]))]{0,2}(?:[.:)](?=\s|$))?")
 _WORDLIKE = re.compile(r"[A-Z][.:)]?\s+(?!(?:is|was|or|and|are|because|since|as|must)\b|isn|wasn|wins)[a-z]")
@@ -168,7 +170,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         return _choice(sentence, clauses[at:])
     if asked.kind == "math":
         values = _values(clauses[at : at + 1], plain)
-        return Statement(sentence, values) if values else None
+        return Statement(sentence, values[:1] + values[-1:]) if values else None
     return Statement(sentence, (plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."),))
 
 
@@ -234,6 +236,8 @@ def _claimed_values(sentences: list[str], asked: Asked) -> Statement | None:
     lead = [] if any(turn for one in kept for turn, _ in _parts(one, asked)[1]) else kept[:1]
     affirmed = ((_affirmed(one, asked) for one in reversed(some)) for some in (bold, kept, lead))
     values = tuple(chain.from_iterable(next(filter(None, some), ()) for some in affirmed))
+    if len({*_FIGURES.findall(" ".join(values))}) > _MOST_CLAIMED:  # such as a list of all that may be right
+        values = values[:1]
     return Statement(" ".join(sentences), values, is_claim=True) if values else None
 
 
