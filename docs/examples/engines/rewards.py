@@ -20,7 +20,7 @@ def client():
 
 
 def sample_of(task, completion, **workers):
-    """With an id of its own: an equal completion, of a later iteration too, is run anew."""
+    """With an id of its own: an equal completion, of a later iteration too, is run again."""
     return {"task": task, "completion": completion, "sample_id": uuid4().hex, **workers}
 
 

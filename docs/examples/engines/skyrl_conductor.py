@@ -28,7 +28,7 @@ class ConductorEnv(BaseTextEnv):
     def step(self, action):
         workers = {name: [int(each) for each in self.extra[name]] for name in ("shown", "true")}
         sample = {"task": self.extra["task"], "completion": action, "sample_id": uuid4().hex, **workers}
-        (result,) = self.client.score_sync([sample])  # with an id of its own, an equal completion is run anew
+        (result,) = self.client.score_sync([sample])  # with an id of its own, an equal completion is run again
         self.client.close()
         reward = 0.0 if result["score"] is None else result["score"] - WRONG
         return BaseTextEnvStepOutput(observations=[], reward=reward, done=True, metadata={"steps": result["steps"]})
