@@ -170,7 +170,7 @@ def _read(sentence: str, asked: Asked) -> Statement | None:
         return _choice(sentence, clauses[at:])
     if asked.kind == "math":
         values = _values(clauses[at : at + 1], plain)
-        return Statement(sentence, values[:1] + values[-1:]) if values else None
+        return Statement(sentence, tuple(dict.fromkeys(values[:1] + values[-1:]))) if values else None
     return Statement(sentence, (plain[clauses[at][_verb(clauses[at])].end_pos :].strip(" ."),))
 
 
@@ -235,7 +235,7 @@ def _claimed_values(sentences: list[str], asked: Asked) -> Statement | None:
     bold = list(chain.from_iterable(map(_BOLD.findall, kept)))
     lead = [] if any(turn for one in kept for turn, _ in _parts(one, asked)[1]) else kept[:1]
     affirmed = ((_affirmed(one, asked) for one in reversed(some)) for some in (bold, kept, lead))
-    values = tuple(chain.from_iterable(next(filter(None, some), ()) for some in affirmed))
+    values = tuple(dict.fromkeys(chain.from_iterable(next(filter(None, some), ()) for some in affirmed)))
     if len({*_FIGURES.findall(" ".join(values))}) > _MOST_CLAIMED:  # such as a list of all that may be right
         values = values[:1]
     return Statement(" ".join(sentences), values, is_claim=True) if values else None
