@@ -39,13 +39,15 @@ from wfdsl.grading.code import shared_sandbox
 from wfdsl.grading.extraction import final_answer, final_code
 from wfdsl.grading.grade import grade
 from wfdsl.grading.verdict import Verdict
+from wfdsl.graph import graph_of
 from wfdsl.interpreter.budget import Budget, BudgetTracker
+from wfdsl.interpreter.call import Pipelines
 from wfdsl.interpreter.context import Question
-from wfdsl.interpreter.execution import require_runnable
+from wfdsl.interpreter.execution import require_ready, require_runnable
 from wfdsl.interpreter.journal import Journal
 from wfdsl.interpreter.record import BudgetExhausted, Run, RunFailed, StepRecord, total_usd
 from wfdsl.interpreter.running import RunOptions, run
-from wfdsl.interpreter.worker_profile import estimate, profile_of, require_priced
+from wfdsl.interpreter.worker_profile import estimate
 from wfdsl.language.workflow import Step, Workflow
 from wfdsl.own_code import load_function
 from wfdsl.render.status import dollars
@@ -120,16 +122,15 @@ async def run_trials(
         UsageError: as `evaluate` does.
     """
     left, tracker = [key for key in evaluation.trials() if key not in done], evaluation.options.get("budget")
+    budget = tracker if isinstance(tracker, BudgetTracker) else None
     asked, queue = dict.fromkeys(key.policy for key in left), iter(left)
     try:
         async with opened(evaluation), asyncio.TaskGroup() as group:
             session = _Session(evaluation, keep, group, grader)
             for fixed in filter(None, (getattr(evaluation.policies[name], "workflow", None) for name in asked)):
                 require_runnable(fixed, evaluation.pool, evaluation.options.get("max_depth", 1))
-                for step in fixed:
-                    evaluation.pool.worker(step.worker)  # a key or a price that is missing is told before any call
-                    if isinstance(tracker, BudgetTracker):
-                        require_priced([profile_of(evaluation.pool, step.worker)], tracker.budget)
+                schedule = graph_of(fixed).schedule(run_dead_steps=evaluation.options.get("run_dead_steps", False))
+                require_ready(schedule, Pipelines(evaluation.pool), budget)
             for _ in range(concurrency):
                 group.create_task(session.work(queue))
     except BaseExceptionGroup as several:

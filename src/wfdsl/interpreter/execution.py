@@ -17,9 +17,9 @@ from typing import Any, cast
 
 from wfdsl._version import __version__
 from wfdsl.errors import JournalFailure, UsageError, WfdslError
-from wfdsl.graph import graph_of
-from wfdsl.interpreter.budget import BudgetSpent
-from wfdsl.interpreter.call import CallPipeline, Environment, StepCall, StepSuspended, ask_with_tools
+from wfdsl.graph import Schedule, graph_of
+from wfdsl.interpreter.budget import BudgetSpent, BudgetTracker
+from wfdsl.interpreter.call import CallPipeline, Environment, Pipelines, StepCall, StepSuspended, ask_with_tools
 from wfdsl.interpreter.conductor_node import ConductorCall, Level, sampling_settings
 from wfdsl.interpreter.config import RunRequest
 from wfdsl.interpreter.events import Path, RunFinished, RunStarted, StepFinished, StepStarted, error_type_of, unheard
@@ -65,6 +65,20 @@ def require_runnable(workflow: Workflow, pool: WorkerPool, depth: int) -> None:
                 f"step {index} asks worker {step.worker!r}, which pool {pool.name!r} does not have "
                 f"(workers: {offered}); check the workflow against the pool that it runs on"
             )
+
+
+def require_ready(schedule: Schedule, pipelines: Pipelines, budget: BudgetTracker | None) -> None:
+    """Build every worker that may be asked, and under a budget in dollars refuse those without prices.
+
+    Both before the first call is made: a missing key is found before anything is paid for.
+    """
+    for worker in cast(tuple[int, ...], schedule.workers):
+        pipeline = pipelines[worker]
+        if budget is not None:
+            require_priced(pipeline.profiles, budget.budget)
+        if pipeline.profile.conductor:  # it may ask any worker of the pool
+            for other in pipelines.pool.indices:
+                pipelines[other]
 
 
 def _check_step(index: int, step: Any) -> None:
@@ -117,7 +131,7 @@ class Execution:
 
     async def finish(self) -> Run:
         """Run every step, and give the run."""
-        self._require_ready()
+        require_ready(self._schedule, self.level.pipelines, self.environment.budget)
         self._announce()
         status: RunStatus = "stopped"
         task = asyncio.current_task()
@@ -155,20 +169,6 @@ class Execution:
         lost = WorkerFailure("a step's task was cancelled from outside the run", retryable=False)
         self._failure = f"the run has no answer: {lost}", lost
         return "failed"
-
-    def _require_ready(self) -> None:
-        """Build every worker that may be asked, and under a budget in dollars refuse those without prices.
-
-        Both before the first call is made: a missing key is found before anything is paid for.
-        """
-        pipelines, tracker = self.level.pipelines, self.environment.budget
-        for worker in cast(tuple[int, ...], self._schedule.workers):
-            pipeline = pipelines[worker]
-            if tracker is not None:
-                require_priced(pipeline.profiles, tracker.budget)
-            if pipeline.profile.conductor:  # it may ask any worker of the pool
-                for other in self.level.pool.indices:
-                    pipelines[other]
 
     def _start(self, step: int) -> None:
         self._group.create_task(self._perform(step), context=self._context.copy())
