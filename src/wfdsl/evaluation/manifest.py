@@ -6,12 +6,11 @@ Concurrency, budget and time limits may change.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import distributions
@@ -35,6 +34,7 @@ from wfdsl.evaluation.trials import (
     whole_lines,
 )
 from wfdsl.files import write_whole
+from wfdsl.interpreter.journal_file import locked
 from wfdsl.interpreter.record import total_usd, workflow_to_list
 from wfdsl.settings import to_table
 from wfdsl.workers.pool import Pool
@@ -215,7 +215,7 @@ def kept_in(
     try:
         if manifest is not None:
             folder.mkdir(parents=True, exist_ok=True)
-        lock, file = (folder / ".lock").open("a+"), path.open("ab")
+        file, lock = path.open("ab"), locked(folder / ".lock")
     except OSError as error:
         raise UsageError(f"{folder}: results cannot be written: {error.strerror}") from error
 
@@ -223,15 +223,13 @@ def kept_in(
         file.write(f"{trial.to_json()}\n".encode())
         file.flush()
 
-    with lock, file:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            who = f"process {lock.read()}"
-            raise RunInUse(f"{folder} is being worked on by {who}; wait until it has finished, or stop it") from None
-        lock.truncate(0)
-        print(os.getpid(), end="", file=lock, flush=True)
+    with file, ExitStack() as held:
+        if lock is None:
+            who = f"process {(folder / '.lock').read_text('utf-8')}"
+            raise RunInUse(f"{folder} is being worked on by {who}; wait until it has finished, or stop it")
+        held.callback(os.close, lock)
+        os.truncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode())
         if manifest is not None:
             if read_trials(folder):
                 cure = f"continue it with --resume {folder}, or give another folder"

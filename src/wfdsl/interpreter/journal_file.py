@@ -310,7 +310,7 @@ def _wake(done: list[tuple[asyncio.Future[Any], Any]]) -> None:
             future.set_result(result)
 
 
-def _locked(file: Path) -> int | None:
+def locked(file: Path) -> int | None:
     """Lock a file, which is made if it is not there; None: another process, or another descriptor, has it."""
     descriptor = os.open(file, os.O_CREAT | os.O_RDWR, _PRIVATE)
     try:
@@ -329,7 +329,7 @@ def lock_for_sole_use(path: Path) -> int:
     """
     file = path.resolve()  # a link to a journal is the same journal
     file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = _locked(file.with_name(file.name + ".lock"))
+    descriptor = locked(file.with_name(file.name + ".lock"))
     if descriptor is None:
         raise UsageError(f"another process answers with the journal {path}; stop it, or use another journal")
     return descriptor
@@ -349,7 +349,7 @@ class Owner:
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         """The process id, for people, and something that makes it unique."""
         self._file = folder / self.name
-        self._lock = _locked(self._file)
+        self._lock = locked(self._file)
 
     def close(self) -> None:
         """Let go. May be called more than once."""
@@ -364,7 +364,7 @@ def is_alive(path: Path, owner: str | None) -> bool:
     file = owners_of(path) / (owner or "")
     if not file.is_file():
         return False
-    descriptor = _locked(file)
+    descriptor = locked(file)
     if descriptor is not None:
         file.unlink(missing_ok=True)
         os.close(descriptor)
